@@ -9,8 +9,8 @@
 >>> estimate.interval(0.99).contains([0.6, 0.3, 0.1])
 array([ True,  True,  True])
 
-``tn.choose_oracle`` and ``tn.plan`` say which oracle, and how many must report, for an answer to be
-good enough; :mod:`turnout.accounting` what participation and shuffling protect.
+``tn.choose_oracle`` chooses an oracle. ``tn.plan`` computes how many nodes must report for a given
+accuracy. :mod:`turnout.accounting` computes the privacy that participation and shuffling give.
 :mod:`turnout.federated` trains models with clients that take part at random.
 """
 

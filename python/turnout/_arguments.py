@@ -20,7 +20,7 @@ _LONG = 200
 
 
 class Private:
-    """A value that is a person's, as messages show it: its type and shape, not what it holds.
+    """A person's value, as messages show it: its type and shape, never its content.
 
     Examples
     --------
@@ -54,12 +54,12 @@ def shown(value: object) -> str:
 
 
 def invalid(expected: str, value: object) -> InvalidValueError:
-    """Make the error of a value other than expected: the words name the argument."""
+    """Build the error for an unexpected value; ``expected`` names the argument."""
     return InvalidValueError(f"{expected}, got {shown(value)}")
 
 
 def mistyped(expected: str, value: object) -> InvalidTypeError:
-    """Make the error of a value of another type than expected: the words name the argument."""
+    """Build the error for a value of the wrong type; ``expected`` names the argument."""
     return InvalidTypeError(f"{expected}, got {shown(value)}")
 
 
@@ -165,7 +165,7 @@ def instance(
     *,
     private: bool = False,
 ) -> T:
-    """Return a value of a given class, or of one of several; one that is secret is not shown."""
+    """Return a value of one of the given classes; a secret value is never shown."""
     if not isinstance(value, kind):
         raise mistyped(f"{argument} must be {expected}", Private(value) if private else value)
     return value
@@ -193,21 +193,21 @@ def refuse_booleans(argument: str, value: Any) -> None:
 
 
 def as_array(argument: str, value: Any, expected: str, *, private: bool = False) -> Array:
-    """Return whatever NumPy makes an array of, of any shape and type.
+    """Convert a value to a NumPy array of any shape and type.
 
     Parameters
     ----------
     argument, value
-        What is converted.
+        The name of the argument, and the value to convert.
     expected
         What was expected, for the message.
     private
-        Whether it is a person's: then the message does not show it.
+        Whether the value belongs to a person: then the message does not show it.
 
     Raises
     ------
     InvalidTypeError
-        If it makes none: the message says what is ``expected``.
+        If NumPy cannot convert it; the message contains ``expected``.
 
     Examples
     --------
@@ -233,18 +233,18 @@ def vector(
     *,
     private: bool = False,
 ) -> Array:
-    """Return a one-dimensional array of numbers, whatever it is made of.
+    """Convert a value to a one-dimensional array of numbers.
 
     Parameters
     ----------
     argument, value
-        What is converted.
+        The name of the argument, and the value to convert.
     expected, holds
         What was expected of the whole and of its entries, for the message.
     kinds
-        The NumPy kinds of numbers that are taken.
+        The NumPy kinds of numbers that are accepted.
     private
-        Whether the numbers are persons': then no message shows one.
+        Whether the numbers belong to people: then no message shows one.
     """
     refuse_booleans(argument, value)
     array = as_array(argument, value, expected, private=private)
@@ -280,22 +280,24 @@ def vector(
     return array.astype(np.float64) if array.dtype.kind == "f" else array
 
 
+#: What there is one number for, unless it is something else.
+_CODES = "codes of the domain"
+
+
 def _for_each_code(
-    argument: str, value: Any, size: int, one: str, entries: str, *holds: str
+    argument: str, value: Any, size: int, one: str, entries: str, *holds: str, of: str = _CODES
 ) -> Array:
-    """Return a vector of one number for each code."""
-    expected = f"{one} for each of the {size} codes"
+    """Return a vector of one number for each code, or for each of something else."""
+    expected = f"{one} for each of the {size} {of}"
     array = vector(argument, value, f"{expected}: a sequence of {size} {entries}", *holds)
     if array.size != size:
-        raise InvalidValueError(
-            f"{argument} must have {expected} of the domain, got shape {array.shape}"
-        )
+        raise InvalidValueError(f"{argument} must have {expected}, got shape {array.shape}")
     return array
 
 
-def counts(argument: str, value: Any, size: int) -> Unsigned:
+def counts(argument: str, value: Any, size: int, of: str = _CODES) -> Unsigned:
     """Return one non-negative whole number for each code, as uint64; their sum fits too."""
-    array = _for_each_code(argument, value, size, "one count", "counts", "whole numbers")
+    array = _for_each_code(argument, value, size, "one count", "counts", "whole numbers", of=of)
     if array.dtype.kind == "u":
         return array.astype(np.uint64)
     wrong = array < 0
@@ -315,9 +317,10 @@ def scores(argument: str, value: Any, size: int) -> Integers:
     return array.astype(np.int64)
 
 
-def frequencies(argument: str, value: Any, size: int) -> Floats:
+def frequencies(argument: str, value: Any, size: int, of: str = _CODES) -> Floats:
     """Return one finite number for each code, as float64."""
-    array = _for_each_code(argument, value, size, "one number", "numbers").astype(np.float64)
+    array = _for_each_code(argument, value, size, "one number", "numbers", of=of)
+    array = array.astype(np.float64)
     refuse_entries(argument, array, ~np.isfinite(array), "finite")
     return array
 
@@ -331,7 +334,7 @@ def refuse_entries(
     *,
     private: bool = False,
 ) -> None:
-    """Refuse an array with wrong entries, by the first of them; a person's entry is not shown."""
+    """Refuse an array with wrong entries, and name the first one; a person's entry is not shown."""
     if wrong.any():
         place = tuple(np.argwhere(wrong)[0].tolist())
         got = "" if private else f", got {array[place]}"
@@ -339,7 +342,7 @@ def refuse_entries(
 
 
 def items(argument: str, value: Any, expected: str, *, private: bool = False) -> list[Any]:
-    """Return the entries of an iterable that is no text; one that is a person's is not shown."""
+    """Return the entries of an iterable other than text; a person's entry is never shown."""
     if not isinstance(value, (str, bytes)):
         with contextlib.suppress(Exception):
             # Anything can go wrong while a foreign object is iterated over.
@@ -348,7 +351,7 @@ def items(argument: str, value: Any, expected: str, *, private: bool = False) ->
 
 
 def names(argument: str, given: Any, what: str) -> tuple[str, ...]:
-    """Return one name or several as a tuple of different texts."""
+    """Return one or several names as a tuple of distinct texts."""
     expected = f"a name or names of {what}"
     found = items(argument, [given] if isinstance(given, str) else given, expected)
     for name in found:

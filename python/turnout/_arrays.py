@@ -1,9 +1,9 @@
-"""Arrays from bytes that come from elsewhere: messages of nodes, files of anybody, Arrow.
+"""Arrays from untrusted bytes: messages of nodes, files from anyone, Arrow.
 
-``numpy.load`` takes whatever is in the bytes: it makes the array that a header claims before it
-looks for its entries, opens archives and pickles, and raises a dozen kinds of exceptions. Here the
-bytes are an array of numbers or a :class:`~turnout.errors.CorruptDataError`, and what they claim is
-compared with what is there before memory is taken for it.
+``numpy.load`` trusts the bytes: it allocates the array that a header claims before it looks for the
+entries, opens archives and pickles, and raises a dozen kinds of exceptions. The functions here
+return an array of numbers or raise :class:`~turnout.errors.CorruptDataError`. They compare what the
+bytes claim with their actual size before they allocate memory.
 """
 
 from __future__ import annotations
@@ -54,13 +54,14 @@ def read_array(data: bytes | memoryview) -> Array:
     Returns
     -------
     numpy.ndarray
-        Read-only, in the byte order of the machine; over the bytes themselves where they have it.
+        A read-only array in the machine's byte order; a view of the bytes where they have this
+        order.
 
     Raises
     ------
     CorruptDataError
-        If they are something else, or hold anything but truth values, integers and floating-point
-        numbers of at most 64 bits.
+        If the bytes are not such an array, or hold anything but truth values, integers and
+        floating-point numbers of at most 64 bits.
 
     Examples
     --------
@@ -72,18 +73,18 @@ def read_array(data: bytes | memoryview) -> Array:
     >>> read_array(b"PK")
     Traceback (most recent call last):
         ...
-    turnout.errors.CorruptDataError: no array of NumPy's format 1.0: it begins with b'PK'
+    turnout.errors.CorruptDataError: not an array in NumPy's format 1.0: it begins with b'PK'
     """
     view = memoryview(data)
     start = bytes(view[: len(_MAGIC) + 2])
     if len(start) < len(_MAGIC) + 2 or not start.startswith(_MAGIC):
-        raise CorruptDataError(f"no array of NumPy's format 1.0: it begins with {start!r}")
+        raise CorruptDataError(f"not an array in NumPy's format 1.0: it begins with {start!r}")
     end = len(start) + int.from_bytes(start[len(_MAGIC) :], "little")
     header = bytes(view[len(start) : min(end, _LONGEST_HEADER)])
     found = _HEADER.fullmatch(header)
     if found is None or len(start) + len(header) != end:
         raise CorruptDataError(
-            f"no array of numbers in NumPy's format: its header is {_arguments.shown(header)}"
+            f"not an array of numbers in NumPy's format: its header is {_arguments.shown(header)}"
         )
     descr, fortran, lengths = (part.decode("latin-1") for part in found.groups())
     shape = [int(length) for length in lengths.split(",") if length]
@@ -93,15 +94,15 @@ def read_array(data: bytes | memoryview) -> Array:
 def array_of(
     data: bytes | memoryview, dtype: str, shape: Sequence[object], *, fortran: bool = False
 ) -> Array:
-    """Make an array of its entries.
+    """Build an array from the bytes of its entries.
 
     Parameters
     ----------
     data
         The entries, and nothing more.
     dtype, shape, fortran
-        What is claimed of them, unchecked: NumPy's name of the dtype, the length along each axis,
-        and whether the first axis runs fastest.
+        Unchecked claims about the entries: NumPy's name of the dtype, the length along each axis,
+        and whether the first axis varies fastest.
 
     Returns
     -------
@@ -111,7 +112,7 @@ def array_of(
     Raises
     ------
     CorruptDataError
-        If there are more or fewer bytes, or it is no array of numbers.
+        If the number of bytes does not fit, or the dtype is not one of numbers.
 
     Examples
     --------
@@ -120,11 +121,11 @@ def array_of(
     >>> array_of(bytes(4), "<f8", [10**12])
     Traceback (most recent call last):
         ...
-    turnout.errors.CorruptDataError: 4 bytes are no array of dtype '<f8' and shape [1000000000000]
+    turnout.errors.CorruptDataError: 4 bytes do not fit dtype '<f8' and shape [1000000000000]
     """
     axes = [length for length in shape if type(length) is int and length >= 0]
     wrong = CorruptDataError(
-        f"{len(data)} bytes are no array of dtype {_arguments.shown(dtype)} and shape "
+        f"{len(data)} bytes do not fit dtype {_arguments.shown(dtype)} and shape "
         f"{_arguments.shown(list(shape[: _MOST_DIMENSIONS + 1]))}"
     )
     if len(axes) != len(shape) or len(axes) > _MOST_DIMENSIONS or not _DTYPES.fullmatch(dtype):
@@ -159,7 +160,7 @@ def total(numbers: Integers | Unsigned) -> int:
 
 
 def read_archive(data: bytes) -> dict[str, memoryview]:
-    """Find the members of a ZIP archive in which nothing is compressed.
+    """Return the members of an uncompressed ZIP archive.
 
     Parameters
     ----------
@@ -169,13 +170,14 @@ def read_archive(data: bytes) -> dict[str, memoryview]:
     Returns
     -------
     dict of str to memoryview
-        The bytes of each member by its name, in the order of the archive: parts of ``data``, none
-        of which is in two members. Checksums of single members are not looked at.
+        The bytes of each member by name, in the order of the archive. They are parts of ``data``
+        that do not overlap. The checksums of single members are not verified.
 
     Raises
     ------
     CorruptDataError
-        If it is no such archive, or its members overlap: then its size says nothing about theirs.
+        If it is not such an archive, or its members overlap: then their sizes are not bounded by
+        its own.
 
     Examples
     --------
@@ -192,7 +194,7 @@ def read_archive(data: bytes) -> dict[str, memoryview]:
             members, directory = archive.infolist(), archive.start_dir
     except Exception as error:
         # Of a directory that is none, zipfile raises whatever its parts do.
-        raise CorruptDataError(f"no archive: {_arguments.shown(error)}") from error
+        raise CorruptDataError(f"not an archive: {_arguments.shown(error)}") from error
     view, end = memoryview(data), 0
     found: dict[str, memoryview] = {}
     for member in members:
@@ -206,7 +208,7 @@ def read_archive(data: bytes) -> dict[str, memoryview]:
         first = start + _MEMBER.size + sum(lengths)
         end = first + member.file_size
         if signature != _SIGNATURE or end > directory or name in found:
-            raise CorruptDataError(f"the member {_arguments.shown(name)} is none, or there twice")
+            raise CorruptDataError(f"the member {_arguments.shown(name)} is missing or duplicated")
         found[name] = view[first:end]
     return found
 

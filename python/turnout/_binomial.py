@@ -1,4 +1,4 @@
-"""Tails of the binomial law, and the numbers of trials that they leave possible."""
+"""Tails of the binomial law, and the numbers of trials that a tail bound allows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from turnout._types import Floats, Integers, Truths
 
 
 def at_least(trials: Any, least: Any, rate: float) -> Floats:
-    """Give ``P[Bin(trials, rate) >= least]``; between whole numbers of trials what is smooth.
+    """Return ``P[Bin(trials, rate) >= least]``, interpolated smoothly between whole trials.
 
     Examples
     --------
@@ -29,7 +29,7 @@ def at_least(trials: Any, least: Any, rate: float) -> Floats:
 
 
 def first(holds: Callable[[Integers], Truths], size: int, most: int) -> Integers:
-    """Find the least number from 0 to ``most`` where a monotone condition holds, or one more.
+    """Find the least number from 0 to ``most`` that meets a monotone condition, or ``most + 1``.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""Columns of values, whatever library they come from, as integer codes.
+"""Columns of values from any library, as integer codes.
 
-Every path reduces a column to its distinct values and an index into them, looks only the distinct
-values up, and maps the index: the work in Python is proportional to the number of labels.
+Every path reduces a column to its distinct values and an index into them. It looks up only the
+distinct values and maps the index, so the work in Python is proportional to the number of labels.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ FEWEST_SHOWN = 10
 
 @contextlib.contextmanager
 def unquoted(kind: type[TurnoutError], text: str) -> Iterator[None]:
-    """Raise an error of ours in place of what a library says of values: it may quote one.
+    """Replace a library's error about values by one of ours: the original may quote a value.
 
-    What the system says (a file is gone, memory is short) is passed on, and so are errors of ours.
+    Errors of the system (a missing file, too little memory) and errors of turnout are passed on.
     """
     try:
         yield
@@ -58,7 +58,7 @@ def unquoted(kind: type[TurnoutError], text: str) -> Iterator[None]:
 
 
 class _NotANumber:
-    """Stands for every NaN as a key."""
+    """The key that represents every NaN."""
 
     def __repr__(self) -> str:
         return "nan"
@@ -68,7 +68,7 @@ _NAN = _NotANumber()
 
 
 class _Factors:
-    """A stretch of a column: the values that occur in it, and for each entry which one it is."""
+    """A chunk of a column: its distinct values, and the index of each entry among them."""
 
     def __init__(self, distinct: list[Any], index: Array) -> None:
         self.counts = np.bincount(index, minlength=len(distinct))
@@ -86,7 +86,7 @@ class _Factors:
 def label_codes(
     values: Any, codes: Mapping[Hashable, int], dtype: np.dtype[np.unsignedinteger[Any]]
 ) -> npt.NDArray[np.unsignedinteger[Any]]:
-    """Codes of a column of labels.
+    """Return the codes of a column of labels.
 
     Raises
     ------
@@ -119,18 +119,18 @@ def label_codes(
 
 
 def offenders(counts: Mapping[Any, int], place: str) -> str:
-    """Say of values that are no answers which they are, or only where they stand.
+    """Describe values that are not in the domain: show frequent ones, or only their position.
 
-    They may be answers that somebody misspelt. So a value is shown only if
-    :data:`FEWEST_SHOWN` have it, or if it is none at all, and not where it stands; rarer ones are
-    not shown.
+    Such a value may be an answer that somebody misspelt. So a value is shown only if at least
+    :data:`FEWEST_SHOWN` entries have it, or if it is a missing value, and then without its
+    position. A rarer value is never shown.
 
     Parameters
     ----------
     counts
-        For each such value how many have it.
+        How many entries have each such value.
     place
-        Where they stand, in words that can follow the message.
+        Their position, in words that can follow the message.
 
     Examples
     --------
@@ -146,10 +146,10 @@ def offenders(counts: Mapping[Any, int], place: str) -> str:
 
 
 def integer_codes(values: Any, size: int) -> Array:
-    """Codes of a column of integers below ``size``.
+    """Return a column of integers below ``size`` as codes.
 
-    An array of integers is returned as it is, or as a view of a type that the core takes, and only
-    its sign is looked at: the core checks the range. Others become int64.
+    An array of integers is returned unchanged, or as a view of a type that the core accepts. Only
+    its sign is checked here; the core checks the range. Other columns become int64.
 
     Raises
     ------
@@ -182,7 +182,7 @@ def integer_codes(values: Any, size: int) -> Array:
 
 
 def whole_number(value: Any, size: int) -> int | None:
-    """Take an integer in the range, or a float that is one."""
+    """Convert a whole number in the range, integer or float, to an integer."""
     if isinstance(value, bool) or not isinstance(value, (int, float, Decimal)):
         return None
     if (isinstance(value, Decimal) and not value.is_finite()) or not 0 <= value < size:
@@ -210,12 +210,12 @@ def distinct(values: Any) -> list[Any]:
 
 
 def _leaves(array: Array) -> bool:
-    """Say whether a value is negative, or beyond 63 bits; larger codes are refused by the core."""
+    """Return whether a value is negative or exceeds 63 bits; the core refuses larger codes."""
     return bool(array.min() < 0 if array.dtype.kind == "i" else array.max() >= 2**63)
 
 
 def _whole(array: Array, size: int) -> Array:
-    """Integers of a type that the core takes."""
+    """Return integers of a type that the core accepts."""
     if array.dtype in NATIVE:
         return np.require(array, requirements=["C", "A"])
     if array.dtype in _READ_AS and not (array.size and _leaves(array)):
@@ -230,7 +230,7 @@ def _whole(array: Array, size: int) -> Array:
 
 
 def key(value: Any) -> Any:
-    """Make NaN equal to itself, so that it is counted once."""
+    """Return a key under which NaN equals itself, so that it is counted once."""
     return _NAN if isinstance(value, float) and math.isnan(value) else value
 
 
@@ -248,7 +248,7 @@ def _unhashable(where: str, value: Any) -> InvalidTypeError:
 
 
 def _loaded(library: str, kind: str, value: Any) -> bool:
-    """Whether a value is of a class of a library that may not be installed."""
+    """Return whether a value is of a class of a library that may not be installed."""
     module = sys.modules.get(library)
     return module is not None and isinstance(value, getattr(module, kind, ()))
 
@@ -279,7 +279,7 @@ def _check_dimensions(values: Array) -> None:
 
 
 def factorize(values: Any) -> Iterator[_Factors]:
-    """Reduce a column, stretch by stretch."""
+    """Reduce a column to distinct values and indices, chunk by chunk."""
     with unquoted(
         InvalidTypeError,
         "values must be a list, a one-dimensional array or a column, got "
@@ -349,7 +349,7 @@ def _from_pandas(values: Any) -> _Factors:
 
 
 def _from_index(distinct: list[Any], index: Array, missing: int) -> _Factors:
-    """Give missing entries a value of their own: None."""
+    """Represent missing entries by a distinct value: None."""
     gaps = index == missing
     if not gaps.any():
         return _Factors(distinct, index)

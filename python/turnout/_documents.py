@@ -1,10 +1,10 @@
-"""Documents from elsewhere: JSON, numbers in it and exact rationals as text, checksums.
+"""Untrusted documents: JSON, its numbers, exact rationals as text, checksums.
 
-A number of a few bytes can stand for one that fills the memory (``1e999999999`` as a fraction), and
-one of many digits takes time in the square of their number to read. What is nested thousands deep
-ends whoever reads it by calling itself. All readers of documents read here: numbers of at most
-:data:`MOST_DIGITS` digits that floating point can hold, values nested at most :data:`MOST_DEPTH`
-deep, and not the words NaN and Infinity, which are no JSON.
+A few bytes can describe a number that fills the memory (``1e999999999`` as a fraction). A number of
+many digits takes time quadratic in their number to read. A value that is nested thousands deep
+overflows the stack of a recursive reader. All readers of documents therefore use this module. It
+accepts numbers of at most :data:`MOST_DIGITS` digits that floating point can hold, and values
+nested at most :data:`MOST_DEPTH` deep. It refuses the words NaN and Infinity, which are not JSON.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ _FLAT: Final = frozenset((str, int, float, bool, type(None)))
 def parsed(text: str | bytes | bytearray) -> Any:
     """Read JSON as :func:`json.loads` does, with bounded numbers and depth.
 
-    A byte order mark at its beginning, which some editors write, is no part of it.
+    A byte order mark at the beginning, which some editors write, is skipped.
 
     Raises
     ------
     ValueError
-        If it is no JSON, holds a number of too many digits or out of range, or is nested deeper
+        If it is not JSON, holds a number of too many digits or out of range, or is nested deeper
         than :data:`MOST_DEPTH`.
 
     Examples
@@ -69,7 +69,7 @@ def parsed(text: str | bytes | bytearray) -> Any:
 
 
 def nested_deeper(value: object, most: int) -> bool:
-    """Say whether lists, tuples and mappings are nested deeper than so many within each other.
+    """Return whether lists, tuples and mappings are nested deeper than a limit.
 
     Examples
     --------
@@ -91,12 +91,12 @@ def nested_deeper(value: object, most: int) -> bool:
 
 
 def document(refusal: str, text: str | bytes | bytearray) -> Any:
-    """Read JSON that may be anything.
+    """Read untrusted JSON of any content.
 
     Raises
     ------
     CorruptDataError
-        If it is none, in the words of the refusal.
+        If it is not JSON; the message is that of :func:`parsed`.
 
     Examples
     --------
@@ -117,16 +117,16 @@ def check_version(word: str, description: object, format: str | None, version: i
     Parameters
     ----------
     word
-        What messages call such a document.
+        The name of such a document in messages.
     description
-        What it holds; what is of another format, or says no version, is left to the caller.
+        The content. A document of another format or without a version is left to the caller.
     format, version
-        What its members of these names say.
+        The values of its members of these names.
 
     Raises
     ------
     UnsupportedVersionError
-        If it is of another version.
+        If the document has another version.
 
     Examples
     --------
@@ -146,7 +146,7 @@ def check_version(word: str, description: object, format: str | None, version: i
 
 
 def object_schema(properties: Mapping[str, Any], optional: Collection[str] = ()) -> dict[str, Any]:
-    """Describe a JSON object with these members and no others as a JSON Schema."""
+    """Return the JSON Schema of an object with exactly these members."""
     return {
         "type": "object",
         "properties": dict(properties),
@@ -156,12 +156,12 @@ def object_schema(properties: Mapping[str, Any], optional: Collection[str] = ())
 
 
 def rational(text: str) -> Fraction:
-    """Read what ``str`` of a fraction gives: a whole number, or two with a slash between them.
+    """Parse a fraction as ``str`` writes it: a whole number, or two with a slash in between.
 
     Raises
     ------
     ValueError
-        If it is anything else, or has more than :data:`MOST_DIGITS` digits.
+        If the text is not a fraction, or has more than :data:`MOST_DIGITS` digits.
     ZeroDivisionError
         If the denominator is zero.
 
@@ -172,11 +172,11 @@ def rational(text: str) -> Fraction:
     >>> rational("1e999999999")
     Traceback (most recent call last):
         ...
-    ValueError: 1e999999999 is no fraction of at most 1000 digits
+    ValueError: 1e999999999 is not a fraction of at most 1000 digits
     """
     match = _RATIONAL.fullmatch(text)
     if match is None:
-        raise ValueError(f"{_brief(text)} is no fraction of at most {MOST_DIGITS} digits")
+        raise ValueError(f"{_brief(text)} is not a fraction of at most {MOST_DIGITS} digits")
     return Fraction(int(match[1]), int(match[2] or 1))
 
 
@@ -184,16 +184,16 @@ def rational(text: str) -> Fraction:
 class SealedDocument:
     """Canonical JSON with a format, a version and a checksum.
 
-    One object, keys sorted, no spaces, ASCII only, whose member ``sha256`` is the SHA-256 in
-    hexadecimal of the same text without that member. The checksum finds accidents; whoever can
-    write the text can also compute it again.
+    One object, keys sorted, no spaces, ASCII only. Its member ``sha256`` is the SHA-256 in
+    hexadecimal of the same text without that member. The checksum finds accidents; anyone who can
+    write the text can also recompute it.
 
     Parameters
     ----------
     word
-        What messages call such a document.
+        The name of such a document in messages.
     format, version
-        What its members of these names say.
+        The values of its members of these names.
 
     Examples
     --------
@@ -207,18 +207,18 @@ class SealedDocument:
     version: int
 
     def text(self, description: dict[str, Any]) -> str:
-        """Write a document, its format and version included."""
+        """Write a document with its format and version."""
         return canonical({**description, "sha256": digest(description)})
 
     def read(self, text: object) -> dict[str, Any]:
-        """Read a document; what it says is not looked at.
+        """Read a document; its content is not checked.
 
         Raises
         ------
         UnsupportedVersionError
-            If it is of a version that this release does not read.
+            If this release does not read its version.
         CorruptDataError
-            If it is no such document, or was altered or cut.
+            If it is not such a document, or was altered or truncated.
         InvalidTypeError
             If ``text`` is not text.
         """
@@ -244,7 +244,7 @@ class SealedDocument:
             raise CorruptDataError(f"not a {self.word} of turnout: it has no checksum")
         if not genuine:
             raise CorruptDataError(
-                f"the checksum does not match: the {self.word} was altered or cut"
+                f"the checksum does not match: the {self.word} was altered or truncated"
             )
         found: dict[str, Any] = description
         return found
@@ -255,18 +255,18 @@ class SealedDocument:
         Raises
         ------
         UnsupportedVersionError
-            If it is one.
+            If this release does not read its version.
         """
         check_version(self.word, description, self.format, self.version)
 
 
 def canonical(description: dict[str, Any] | list[Any]) -> str:
-    """Write JSON in the one way in which it is compared: keys sorted, no spaces, ASCII only."""
+    """Write JSON in canonical form: keys sorted, no spaces, ASCII only."""
     return json.dumps(description, sort_keys=True, separators=(",", ":"))
 
 
 def digest(description: dict[str, Any]) -> str:
-    """Give the SHA-256 of canonical JSON in hexadecimal."""
+    """Return the SHA-256 of canonical JSON in hexadecimal."""
     return hashlib.sha256(canonical(description).encode("ascii")).hexdigest()
 
 
@@ -287,7 +287,7 @@ def _float(text: str) -> float:
 
 def _refuse_constant(word: str) -> NoReturn:
     # NaN, Infinity, -Infinity: words that Python takes for numbers, and JSON does not have.
-    raise ValueError(f"the word {word} is no number of JSON")
+    raise ValueError(f"the word {word} is not a JSON number")
 
 
 def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

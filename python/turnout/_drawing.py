@@ -1,4 +1,4 @@
-"""What pictures share: axes, names and numbers along them, intervals, titles and legends."""
+"""Shared parts of pictures: axes, tick labels, intervals, titles and legends."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _SURE = 0.95
 
 
 def new_axes(ax: Any, width: float = 7.0, height: float = 4.2) -> Axes:
-    """Give the axes to draw on, new ones if there are none.
+    """Return the axes to draw on; create them if none are given.
 
     Raises
     ------
@@ -60,7 +60,7 @@ def new_axes(ax: Any, width: float = 7.0, height: float = 4.2) -> Axes:
 
 
 def known_truth(truth: Any, size: int, each: str) -> Floats | None:
-    """Take what is known to be true, if it is: one number for each entry that is drawn."""
+    """Check the true values, if given: one number for each entry that is drawn."""
     if truth is None:
         return None
     known = np.atleast_1d(np.asarray(truth, np.float64))
@@ -69,13 +69,15 @@ def known_truth(truth: Any, size: int, each: str) -> Floats | None:
     return known
 
 
-def panels(draw: Mapping[str, Callable[..., Any]]) -> Figure:
-    """Draw panels below each other, each with its name before its title.
+def panels(draw: Mapping[str, Callable[..., Any]], height: float = 3.6) -> Figure:
+    """Draw panels in a column, each with its name before its title.
 
     Parameters
     ----------
     draw
-        What draws each panel, on the axes that it is given as ``ax``, by name.
+        The function that draws each panel, by name. It gets the axes as ``ax``.
+    height
+        The height of each panel, in inches.
 
     Raises
     ------
@@ -84,7 +86,7 @@ def panels(draw: Mapping[str, Callable[..., Any]]) -> Figure:
     """
     pyplot = require("matplotlib.pyplot", "plot")
     figure, axes = pyplot.subplots(
-        len(draw), 1, figsize=(8.4, 3.6 * len(draw)), layout="constrained", squeeze=False
+        len(draw), 1, figsize=(8.4, height * len(draw)), layout="constrained", squeeze=False
     )
     for axis, (name, each) in zip(axes[:, 0], draw.items(), strict=True):
         each(ax=axis)
@@ -94,10 +96,10 @@ def panels(draw: Mapping[str, Callable[..., Any]]) -> Figure:
 
 
 def finish(axes: Axes, title: str, *, legend: str = "best", first: str = "") -> None:
-    """Write title and legend, and leave out the lines above and at the right.
+    """Write the title and the legend, and hide the top and right spines.
 
-    A legend ``"above"`` or ``"beside"`` the axes covers nothing, and its markers are not taken for
-    points. Matplotlib lists lines before bars; one entry can be put ``first``.
+    A legend ``"above"`` or ``"beside"`` the axes covers nothing, and its markers cannot be mistaken
+    for points. Matplotlib lists lines before bars; ``first`` names an entry to put first.
     """
     axes.spines[["top", "right"]].set_visible(False)
     place: dict[str, Any] = {"loc": legend}
@@ -114,21 +116,21 @@ def finish(axes: Axes, title: str, *, legend: str = "best", first: str = "") -> 
 
 
 def name_answers(axes: Axes, positions: Floats | Integers, labels: Iterable[Any]) -> float:
-    """Name answers below the axis: in lines where there is no room for one, or else turned.
+    """Label the answers below the axis: broken into lines or rotated where space is short.
 
     Parameters
     ----------
     axes
-        Where to.
+        The axes to label.
     positions
-        Where each answer stands, rising.
+        The position of each answer, ascending.
     labels
         The answers.
 
     Returns
     -------
     float
-        How much higher than one line the names are, in inches.
+        The height of the names beyond one line, in inches.
     """
     names = list(map(short_label, labels))
     step = float(np.diff(positions).min()) if len(names) > 1 else 1.0
@@ -149,13 +151,13 @@ def name_answers(axes: Axes, positions: Floats | Integers, labels: Iterable[Any]
 
 
 def heighten(axes: Axes, inches: float) -> None:
-    """Make a picture of one's own higher, so that names below the axes take nothing from them."""
+    """Heighten a picture that turnout created, so that names do not shrink the axes."""
     figure: Any = axes.figure
     figure.set_figheight(figure.get_figheight() + inches)
 
 
 def _in_lines(names: Sequence[str], room: float) -> list[str] | None:
-    """Break names into lines of at most so many points; None if that cannot be done."""
+    """Break names into lines of a limited width in points; return None if this is impossible."""
     found = []
     for name in names:
         for letters in range(len(name), 0, -1):
@@ -173,7 +175,7 @@ def _in_lines(names: Sequence[str], room: float) -> list[str] | None:
 
 
 def _width(name: str) -> float:
-    """Say how wide a name is in points, nearly."""
+    """Return the approximate width of a name in points."""
     return sum(map(_width_of_letter, name))
 
 
@@ -188,13 +190,13 @@ def _width_of_letter(letter: str) -> float:
 
 
 def legend_columns(names: Sequence[str], figure: Any) -> int:
-    """Say how many entries of a legend stand beside each other below a picture, at most six."""
+    """Return the number of legend columns that fit below a picture, at most six."""
     longest = max(map(_width, names)) + _MARKER
     return max(1, min(len(names), 6, int(72 * figure.get_figwidth() / longest)))
 
 
 def name_rows(axes: Axes, names: Sequence[str]) -> None:
-    """Name what stands below each other, the first at the top."""
+    """Label the rows, the first at the top."""
     axes.set_yticks(range(len(names)), list(map(short, names)))
     axes.set_ylim(len(names) - 0.4, -0.6)
     axes.grid(axis="x", color="0.9")
@@ -210,9 +212,10 @@ def draw_intervals(
     thin: bool = False,
     down: bool = False,
 ) -> None:
-    """Draw intervals where they are finite, beside each other or down the picture.
+    """Draw the finite intervals, side by side or one below the other.
 
-    By themselves: an estimate may be outside of its interval, which is cut to [0, 1].
+    They are drawn apart from the estimates: an estimate may be outside its interval, which is cut
+    to [0, 1].
     """
     low, high = (np.where(np.isfinite(limit), limit, np.nan) for limit in limits)
     middle, half = (low + high) / 2, (high - low) / 2
@@ -235,28 +238,28 @@ def draw_rows(
     total: float | None = None,
     quantity: str = "mean",
 ) -> Axes:
-    """Draw numbers with their intervals below each other, the first name at the top.
+    """Draw numbers with their intervals in rows, the first name at the top.
 
     Parameters
     ----------
     names
-        What each number is of.
+        The name of each number.
     values
-        The numbers; where one is nan nothing is drawn.
+        The numbers; a nan is not drawn.
     limits
-        The lower and the upper limits; where one is not finite no bar is drawn.
+        The lower and the upper limits; an interval with an infinite limit is not drawn.
     title
-        What the picture shows.
+        The title of the picture.
     note
-        What the bars are.
+        The meaning of the bars, for the legend.
     ax
-        Where to draw; a new picture by default.
+        The axes to draw on; a new picture by default.
     truth
         The true numbers, if they are known.
     total
-        The number of all together, drawn as a line.
+        The overall number, drawn as a line.
     quantity
-        What the numbers are, below the axis.
+        The label of the axis of the numbers.
 
     Returns
     -------
@@ -278,7 +281,7 @@ def draw_rows(
 
 
 def largest(sizes: Any, most: int) -> list[int]:
-    """Find the places of the largest of more than are drawn, in their order.
+    """Return the indices of the largest values to draw, in their original order.
 
     Examples
     --------
@@ -290,7 +293,7 @@ def largest(sizes: Any, most: int) -> list[int]:
 
 
 def plain_logarithmic(axis: Axis) -> None:
-    """Label a logarithmic axis with few plain numbers, which do not overlap: .01, .02, .05."""
+    """Label a logarithmic axis with a few plain numbers that do not overlap: .01, .02, .05."""
     ticker = require("matplotlib.ticker", "plot")
     axis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0)))
     axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
@@ -298,7 +301,7 @@ def plain_logarithmic(axis: Axis) -> None:
 
 
 def answered(received: int, nodes: int) -> str:
-    """Say how many people answered of those who count.
+    """Write how many of the people who count answered.
 
     Examples
     --------
@@ -312,7 +315,7 @@ def answered(received: int, nodes: int) -> str:
 
 
 def interval_words(level: float, simultaneous: str | None) -> str:
-    """Say what the bars are.
+    """Write what the bars mean.
 
     Examples
     --------
@@ -324,7 +327,7 @@ def interval_words(level: float, simultaneous: str | None) -> str:
 
 
 def short(name: str, most: int = _LONGEST_NAME) -> str:
-    """Cut a label that would leave no room, and keep it from being a formula or no text at all."""
+    """Shorten a long label, and keep it from being empty or read as a formula."""
     cut = name if len(name) <= most else f"{name[: most - 1]}…"
     # Matplotlib takes what stands between dollars for a formula; halves of pairs of UTF-16 are no
     # text.
@@ -332,7 +335,7 @@ def short(name: str, most: int = _LONGEST_NAME) -> str:
 
 
 def short_label(label: Any) -> str:
-    """Cut an answer, of several answers each.
+    """Shorten an answer; of a combination, shorten each part.
 
     Examples
     --------

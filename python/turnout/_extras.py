@@ -1,4 +1,4 @@
-"""Optional dependencies: imported when first needed, never before."""
+"""Optional dependencies, imported when they are first needed."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from turnout.errors import MissingExtraError
 
 
 def require(module: str, extra: str) -> ModuleType:
-    """Import an optional dependency or say how to install it.
+    """Import an optional dependency, or raise an error that says how to install it.
 
     Parameters
     ----------
     module
         Dotted name of the module to import.
     extra
-        The turnout extra that brings it.
+        The extra of turnout that installs it.
 
     Returns
     -------

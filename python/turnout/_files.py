@@ -1,4 +1,4 @@
-"""Files: regular ones are read, new ones appear whole or not at all, and processes take turns."""
+"""Files: only regular ones are read, new ones appear whole or not at all, processes take turns."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO, Final
 
-#: What only writing meets, and what the system says of it without a name: a full disk, a quota, a
-#: limit of the size of files, a file system that can be read only.
+#: Errors of writing whose messages do not name the file: a full disk, a quota, a limit on the size
+#: of files, a read-only file system.
 _NO_ROOM: Final = frozenset(
     getattr(errno, name) for name in ("ENOSPC", "EDQUOT", "EFBIG", "EROFS") if hasattr(errno, name)
 )
@@ -21,8 +21,8 @@ _NO_ROOM: Final = frozenset(
 def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
     """Open a file for reading, unless it is a folder, a pipe or a device.
 
-    To open a pipe waits for whoever writes to it, and what Arrow opens cannot even be interrupted;
-    a device may have no end. Both are refused at once.
+    Opening a pipe waits for its writer, which cannot be interrupted when Arrow opens it. A device
+    may have no end. Both are refused at once.
 
     Raises
     ------
@@ -35,7 +35,7 @@ def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
     >>> open_regular(os.devnull)
     Traceback (most recent call last):
         ...
-    OSError: [Errno 22] Not a regular file: '/dev/null'
+    OSError: [Errno 22] not a regular file: '/dev/null'
     """
     # Not to wait: the opening itself of a pipe without a writer would.
     flags = os.O_RDONLY
@@ -72,12 +72,12 @@ def read_bytes(path: str | os.PathLike[str]) -> bytes:
 
 
 def check_regular(path: str | os.PathLike[str]) -> os.stat_result:
-    """Refuse what is no regular file, before it goes to a reader that opens by name.
+    """Refuse a path that is not a regular file, before a reader opens it by name.
 
     Raises
     ------
     OSError
-        If there is none, or it is something else. The error names it.
+        If it does not exist, or is not a regular file. The error names it.
     """
     status = Path(path).stat()
     refuse_special(status, path)
@@ -85,17 +85,17 @@ def check_regular(path: str | os.PathLike[str]) -> os.stat_result:
 
 
 def refuse_special(status: os.stat_result, path: str | os.PathLike[str]) -> None:
-    """Refuse what a status shows to be a folder, a pipe, a device or a socket.
+    """Refuse a folder, a pipe, a device or a socket, by its status.
 
     Raises
     ------
     OSError
-        If it is one.
+        If the status shows one of these.
     """
     if stat.S_ISDIR(status.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
     if not stat.S_ISREG(status.st_mode):
-        raise OSError(errno.EINVAL, "Not a regular file", os.fspath(path))
+        raise OSError(errno.EINVAL, "not a regular file", os.fspath(path))
 
 
 @contextlib.contextmanager
@@ -109,35 +109,35 @@ def atomic_write(
     """Write a file beside its final place and move it there once it is complete.
 
     The block gets the path of an empty temporary file in the folder of ``path``. When the block
-    ends normally the file's bytes are forced to disk and it replaces ``path`` in one step; when
+    ends normally, the file's bytes are forced to disk and it replaces ``path`` in one step. When
     the block ends in any exception, ``KeyboardInterrupt`` included, the temporary file is removed
-    and whatever stood at ``path`` before is still there, unchanged. A reader therefore sees the
-    old file or the new one, never half of one. A file that is replaced passes its permissions on,
-    and a symbolic link is followed, not replaced.
+    and ``path`` is unchanged. A reader therefore sees the old file or the new one, never half of
+    one. The new file gets the permissions of the file that it replaces. A symbolic link is
+    followed, not replaced.
 
     Parameters
     ----------
     path
-        Where the file is to appear. Its folder must exist.
+        The final path of the file. Its folder must exist.
     replace
-        Whether a file that stands at ``path`` when the block ends is replaced; otherwise it is an
-        error if there is anything, be it a link to nothing, and of several writers the first one's
-        file is kept.
+        Whether to replace a file that exists at ``path`` when the block ends. Otherwise anything at
+        ``path``, even a dangling link, is an error, and of several writers the first one's file is
+        kept.
     private
-        Whether a new file can be read by its owner only, from its first moment on.
+        Whether only its owner can read a new file, from the moment it is created.
     before
-        Is called when the file is whole and on the disk, right before it appears. If it raises, the
+        Called when the file is complete and on disk, right before it appears. If it raises, the
         file does not appear.
 
     Yields
     ------
     pathlib.Path
-        The temporary file to write to. It exists already and is empty.
+        The temporary file to write to. It exists and is empty.
 
     Raises
     ------
     FileExistsError
-        If there is something at ``path`` that is not to be replaced.
+        If ``path`` exists and must not be replaced.
     OSError
         If the folder does not exist or cannot be written to, or if ``path`` is something other
         than a regular file (a folder, a device), or if the disk is full. The error names ``path``,
@@ -192,19 +192,19 @@ def atomic_write(
 def naming(
     path: str | os.PathLike[str], temporary: str | os.PathLike[str] | None = None
 ) -> Iterator[None]:
-    """Name the file in an error of writing it: "No space left on device" says not where.
+    """Add the file's name to an error of writing it, such as "No space left on device".
 
     Parameters
     ----------
     path
         The file that is written.
     temporary
-        Where it is written until it is whole; errors that name this file name ``path`` instead.
+        The file that is written until it is complete. Errors that name it name ``path`` instead.
 
     Raises
     ------
     OSError
-        What the block raised, with the name of the file.
+        The error that the block raised, with the name of the file.
 
     Examples
     --------
@@ -225,7 +225,7 @@ def naming(
 
 
 def _publish(temporary: Path, target: Path) -> bool:
-    """Let a file appear unless there is one; say whether it did."""
+    """Publish a file unless ``path`` exists; return whether it was published."""
     appeared = True
     try:
         target.hardlink_to(temporary)
@@ -246,7 +246,7 @@ def _exists(path: str | os.PathLike[str]) -> FileExistsError:
 
 
 def _mode_of_existing(target: Path, path: str | os.PathLike[str]) -> int | None:
-    """Permissions of the file to be replaced, or None; refuse what is not a regular file."""
+    """Return the permissions of the file to replace, or None; refuse a special file."""
     try:
         status = target.stat()
     except FileNotFoundError:
@@ -266,7 +266,7 @@ def _synchronise_file(path: Path) -> None:
 
 
 def synchronise_folder(folder: Path) -> None:
-    """Make a rename in a folder durable where the system can; the bytes are safe already."""
+    """Make a rename in a folder durable where the system can; the bytes are already on disk."""
     with contextlib.suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:
@@ -277,21 +277,22 @@ def synchronise_folder(folder: Path) -> None:
 
 @contextlib.contextmanager
 def turn(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Wait until nobody else uses a file; a process that dies gives its turn back.
+    """Wait until nobody else uses a file; a process that dies releases its turn.
 
-    Threads wait for each other as processes do. The lock is on an empty file beside it,
-    ``.lock``, which stays: the file itself is replaced whenever it is written. Where the system
-    has no such locks (Windows) nobody waits.
+    Threads wait for each other as processes do. The lock is on an empty file beside it, ``.lock``,
+    which remains: the file itself is replaced whenever it is written. Where the system has no such
+    locks (Windows), nobody waits.
 
     Parameters
     ----------
     path
-        The file, which need not exist. Links are followed, so that all who name it take turns.
+        The file, which need not exist. Links are followed, so that everyone who uses the file takes
+        turns.
 
     Yields
     ------
     None
-        While it is this one's turn.
+        Nothing; the block runs while the caller has its turn.
 
     Raises
     ------
@@ -327,19 +328,19 @@ def turn(path: str | os.PathLike[str]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def presence(folder: str | os.PathLike[str]) -> Iterator[Callable[[], bool]]:
-    """Let others know that this one uses a folder; a process that dies does so no more.
+    """Mark a folder as in use; the mark of a process that dies disappears.
 
     Parameters
     ----------
     folder
-        A folder that exists. Several may use it at once.
+        A folder that exists. Several processes may use it at once.
 
     Yields
     ------
     callable
-        Ends the use, and says whether nobody else uses the folder now. If so, whoever comes waits
-        until the block ends. Where the file system or the system (Windows) has no such locks, it
-        says that nobody does.
+        Ends the use, and returns whether nobody else uses the folder now. If so, a newcomer waits
+        until the block ends. Where the file system or the operating system (Windows) has no such
+        locks, it returns that nobody else does.
 
     Raises
     ------

@@ -1,11 +1,11 @@
-"""The table of the kinds of questions: their classes, and how their results are told.
+"""The registry of the kinds of questions: their classes, and how their results are shown.
 
 A plan names its kind by a word. The class of that name registers itself when its module is
-imported. For the kinds of turnout the table says which module that is, so that a plan is read
-without importing all of them. An installed package adds kinds by entry points of the group
-``turnout.kinds``: the word for the kind, and the class as ``module:Class``.
+imported. For the kinds of turnout the table names the module, so that reading a plan does not
+import all of them. An installed package adds kinds by entry points of the group ``turnout.kinds``:
+the word for the kind, and the class as ``module:Class``.
 
-No other file names a module in a text.
+No other file contains the name of a module as text.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ REGISTERED: Final[dict[str, Any]] = {}
 
 
 def register(kind: Any) -> None:
-    """Make the class of a kind known by its name.
+    """Register the class of a kind by its name.
 
     Raises
     ------
@@ -80,14 +80,13 @@ def register(kind: Any) -> None:
     earlier = REGISTERED.get(kind.name)
     if earlier is not None and _place(earlier) != _place(kind):
         raise InvalidValueError(
-            f"name must be one that no other kind has, got {kind.name!r}, which is that of "
+            f"name must be unique among kinds, got {kind.name!r}, the name of "
             f"{'.'.join(_place(earlier))}"
         )
     home = _MODULES.get(kind.name)
     if home is not None and home != kind.__module__:
         raise InvalidValueError(
-            f"name must be one that no other kind has, got {kind.name!r}, which is that of a kind "
-            f"in {home}"
+            f"name must be unique among kinds, got {kind.name!r}, the name of a kind in {home}"
         )
     REGISTERED[kind.name] = kind
 
@@ -107,7 +106,7 @@ def scan(data: Any, column: str) -> Any:
 
 
 def telling(word: str) -> Any:
-    """Make what tells the results of a kind; None if the word stands for nothing.
+    """Return what shows the results of a kind; None if the word is unknown.
 
     Examples
     --------
@@ -118,7 +117,7 @@ def telling(word: str) -> Any:
 
 
 def found(name: str) -> Any | None:
-    """Find the class of that name, importing its module if need be; None if there is none.
+    """Return the class of a name, importing its module if needed; None if the name is unknown.
 
     Examples
     --------
@@ -134,7 +133,7 @@ def found(name: str) -> Any | None:
 
 
 def known(package: str = "turnout") -> dict[str, Any]:
-    """List all classes that a plan can name, also those of a package that are not imported yet.
+    """List all classes that a plan can name, including those that are not imported yet.
 
     Examples
     --------
@@ -149,12 +148,12 @@ def known(package: str = "turnout") -> dict[str, Any]:
 
 
 def from_dict(description: Any) -> Any:
-    """Rebuild a randomizer from its description in a plan, by the class that its name says.
+    """Rebuild a randomizer from its description in a plan.
 
     Raises
     ------
     CorruptDataError
-        If it is not the description of a randomizer that this release knows, or is nested too deep.
+        If it does not describe a randomizer that this release knows, or is nested too deep.
 
     Examples
     --------

@@ -32,7 +32,7 @@ MISSING_TEXTS: Final = frozenset(
 
 
 def missing_texts(labels: Iterable[Any] = (), more: Iterable[str] = ()) -> frozenset[str]:
-    """Give the texts that stand for a missing value: the usual ones that are no label, and more.
+    """Return the texts that mean a missing value: the usual ones that are not labels, and more.
 
     Examples
     --------
@@ -45,7 +45,7 @@ def missing_texts(labels: Iterable[Any] = (), more: Iterable[str] = ()) -> froze
 
 
 def label_words(label: Any) -> str:
-    """Write a label for people: of the answers to several questions each answer.
+    """Write a label for people; of a combination, write each answer.
 
     Examples
     --------
@@ -56,7 +56,7 @@ def label_words(label: Any) -> str:
 
 
 def label_text(value: Value) -> str:
-    """Write a value as a label on a command line would be written.
+    """Write a value as a label is written on a command line.
 
     Examples
     --------
@@ -67,14 +67,14 @@ def label_text(value: Value) -> str:
 
 
 def parse_label(text: str, kind: Kind) -> Value | None:
-    """Read a label written as text as a value of a column's kind; None if it is not one.
+    """Parse text into a label of a column's kind; return None if it is not one.
 
     Parameters
     ----------
     text
         The label as written on the command line or in a file.
     kind
-        The kind of column that it is for.
+        The kind of the column that holds the label.
 
     Examples
     --------
@@ -95,7 +95,7 @@ def parse_label(text: str, kind: Kind) -> Value | None:
 
 
 def kind_of(values: Iterable[Any]) -> Kind:
-    """Tell what kind of values labels are.
+    """Return the kind of the values of labels.
 
     Examples
     --------
@@ -111,14 +111,14 @@ def kind_of(values: Iterable[Any]) -> Kind:
 
 
 def typed_values(values: Sequence[Any], *, texts: bool) -> list[Any]:
-    """Make integers of the different values of a column, if that is what all of them are.
+    """Convert the distinct values of a column to integers, if all of them are integers.
 
     Parameters
     ----------
     values
         The values; None where one is missing.
     texts
-        Whether they are text because their file knows nothing else: then a NaN among numbers is
+        Whether they are text because their file has no other type: then a NaN among numbers is
         missing too.
 
     Examples
@@ -182,7 +182,7 @@ def label_from_json(label: Any, deeper: int = DEEPEST_LABEL) -> Hashable:
     Raises
     ------
     CorruptDataError
-        If it is none.
+        If it does not describe a label.
 
     Examples
     --------
@@ -201,7 +201,7 @@ def label_from_json(label: Any, deeper: int = DEEPEST_LABEL) -> Hashable:
 
 
 def number_of(count: int, one: str, many: str | None = None) -> str:
-    """Write how many there are of something, in the singular of one.
+    """Write a number with its noun, in the singular for one.
 
     Examples
     --------

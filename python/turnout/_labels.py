@@ -1,4 +1,4 @@
-"""The labels of a domain: which they can be, and their codes."""
+"""The labels of a domain: which values are allowed, and their codes."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from turnout.errors import (
 
 
 def all_text(labels: Collection[Any]) -> bool:
-    """Say whether labels are plain text: a million of them are then taken as they are."""
+    """Return whether all labels are plain text, which need no conversion."""
     return set(map(type, labels)) == {str}
 
 
 def indexed(labels: tuple[Any, ...]) -> dict[Hashable, int]:
-    """Give different labels their codes; refuse what is no label."""
+    """Map distinct labels to their codes; refuse values that cannot be labels."""
     index: dict[Hashable, int] = {}
     if all_text(labels):
         index = dict(zip(labels, range(len(labels)), strict=True))
@@ -42,7 +42,7 @@ def indexed(labels: tuple[Any, ...]) -> dict[Hashable, int]:
                 f"labels[{position}] = {_arguments.shown(label)} is not hashable"
             ) from error
         if isinstance(label, float) and math.isnan(label):
-            raise InvalidValueError(f"labels[{position}] is NaN, which equals no value")
+            raise InvalidValueError(f"labels[{position}] must not be NaN, which equals no value")
         if first != position:
             raise InvalidValueError(
                 f"labels must be different: labels[{position}] = {_arguments.shown(label)} "
@@ -52,7 +52,7 @@ def indexed(labels: tuple[Any, ...]) -> dict[Hashable, int]:
 
 
 def plain_label(label: Any) -> Any:
-    """Take the Python value of a NumPy scalar, and one zero for both."""
+    """Return the Python value of a NumPy scalar, with -0.0 as 0.0."""
     plain = label.item() if isinstance(label, np.generic) else label
     return plain + 0.0 if type(plain) is float else plain
 

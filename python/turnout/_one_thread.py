@@ -1,4 +1,4 @@
-"""Linear algebra on one thread: small steps wait for threads longer than they compute."""
+"""Linear algebra on one thread: for small steps, waiting for threads costs more than it saves."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _limit: Any = None
 
 @contextlib.contextmanager
 def one_thread() -> Iterator[None]:
-    """Hold BLAS and OpenMP to one thread in this process, until all who ask for it are done.
+    """Limit BLAS and OpenMP to one thread in this process while any caller needs it.
 
-    Without ``threadpoolctl``, which comes with scikit-learn, nothing is held.
+    Without ``threadpoolctl``, which comes with scikit-learn, nothing is limited.
 
     Examples
     --------

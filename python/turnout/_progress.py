@@ -26,7 +26,7 @@ _written = [-_BETWEEN]
 
 
 def _write(text: str) -> None:
-    """Write a line where there is no bar, and none was written in the last ten seconds."""
+    """Write a line if there is no bar and the last line is ten seconds old."""
     now = time.monotonic()
     if _drawn or now - _written[0] < _BETWEEN:
         return
@@ -38,12 +38,12 @@ def _write(text: str) -> None:
 
 @contextlib.contextmanager
 def beating(name: str) -> Iterator[None]:
-    """Write a line every ten seconds that says what is done, once two seconds have passed.
+    """Write a line about the current work every ten seconds, once two seconds have passed.
 
     Parameters
     ----------
     name
-        What is done where nothing else is known.
+        The name of the work, where no part of it has a name of its own.
     """
     over = threading.Event()
     start = time.monotonic()
@@ -64,7 +64,7 @@ def beating(name: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def endless() -> Iterator[None]:
-    """Write no lines while this lasts: what runs until it is told to end is never done."""
+    """Write no progress lines during endless work, such as a server."""
     here = object()
     _drawn.append(here)
     try:
@@ -75,7 +75,7 @@ def endless() -> Iterator[None]:
 
 @contextlib.contextmanager
 def doing(description: str) -> Iterator[None]:
-    """Say what is done while it is: beside a wheel on a terminal, else in the lines."""
+    """Show the current work: beside a spinner on a terminal, otherwise in the lines."""
     _doing.append(description)
     try:
         if not (sys.stderr.isatty() and importlib.util.find_spec("rich") is not None):
@@ -102,14 +102,14 @@ def track(
     Parameters
     ----------
     work
-        What is iterated over; its length is asked for, unless it is said.
+        The items to iterate over; their number is ``len(work)`` unless ``total`` is given.
     description
-        What stands before the bar.
+        The text before the bar.
     wanted
-        Whether a bar is shown at all. Without ``rich`` (extra ``cli``), or where standard error is
-        no terminal, lines of text are, one every ten seconds.
+        Whether to show a bar at all. Without ``rich`` (extra ``cli``), or where standard error is
+        not a terminal, a line of text is written every ten seconds instead.
     total
-        How many items there are, where ``work`` does not know it.
+        The number of items, where ``work`` has no length.
 
     Yields
     ------
@@ -138,7 +138,7 @@ def track(
 
 
 def bar_of(description: str, total: int | None) -> _Rich | _Lines:
-    """Make a bar that ``show`` moves, or lines of text: ``close`` ends it."""
+    """Create a bar or lines of text; ``show`` moves it, ``close`` ends it."""
     # In a file of logs a bar would leave nothing behind.
     drawn = sys.stderr.isatty() and importlib.util.find_spec("rich") is not None
     return (_Rich if drawn else _Lines)(description, total)
@@ -168,7 +168,7 @@ class _Rich:
 
 
 class _Lines:
-    """A line of text every ten seconds."""
+    """Lines of text, one every ten seconds."""
 
     def __init__(self, description: str, total: int | None) -> None:
         self._description = description

@@ -1,4 +1,4 @@
-"""What a package shows: names imported when they are first used, and nothing but public ones."""
+"""The public names of a package, imported when they are first used."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable
 def named_in_stub(
     package: str, file: str
 ) -> tuple[list[str], Callable[[str], object], Callable[[], list[str]]]:
-    """Read from the stub of a package what is public in it, to be imported when it is asked for.
+    """Read the public names of a package from its stub, and import each when first used.
 
-    The stub ``__init__.pyi`` is what type checkers and editors read, so that names stand there and
+    Type checkers and editors read the stub ``__init__.pyi``, so the names are written there and
     nowhere else: ``from module import name as name``.
 
     Parameters
@@ -57,7 +57,7 @@ def named_in_stub(
 
 
 def listing(public: Iterable[str]) -> Callable[[], list[str]]:
-    """Make the ``__dir__`` of a module that lists its public names and nothing else.
+    """Return a ``__dir__`` for a module that lists only its public names.
 
     Examples
     --------

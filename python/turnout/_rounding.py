@@ -1,4 +1,4 @@
-"""Rationals rounded to floats in the direction that promises less."""
+"""Rationals rounded to floats in the safe direction."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def rounded_down(value: Fraction) -> float:
 
 
 def logarithm_up(ratio: Fraction) -> float:
-    """Give the natural logarithm of a rational of at least one, rounded up to a float.
+    """Return the natural logarithm of a rational of at least one, rounded up to a float.
 
     Examples
     --------
@@ -61,7 +61,7 @@ def logarithm_up(ratio: Fraction) -> float:
 
 
 def written_up(value: float, digits: int = _WRITTEN) -> str:
-    """Write an upper value with a few digits, never below it.
+    """Write an upper limit with a few digits, rounded up.
 
     Examples
     --------
@@ -72,7 +72,7 @@ def written_up(value: float, digits: int = _WRITTEN) -> str:
 
 
 def written_down(value: float, digits: int = _WRITTEN) -> str:
-    """Write a lower value with a few digits, never above it.
+    """Write a lower limit with a few digits, rounded down.
 
     Examples
     --------

@@ -1,13 +1,13 @@
 """A checksum over a whole file, kept inside that file.
 
-Parquet and Arrow files have checksums over some of their parts at most, so that a changed byte in
-a statistic, in padding or in a footer can pass unseen. A *seal* covers every byte: the text
-``turnout-sha256:`` followed by 64 hexadecimal digits, which are the SHA-256 of the file with
-those digits replaced by zeros. A format that repeats its metadata (Arrow IPC does, in its footer)
-holds the same seal several times; all of them are blanked and all must be equal.
+Parquet and Arrow files have checksums over some of their parts at most. A changed byte in a
+statistic, in padding or in a footer can pass unseen. A *seal* covers every byte: the text
+``turnout-sha256:`` followed by 64 hexadecimal digits. These digits are the SHA-256 of the file with
+the digits replaced by zeros. A format that repeats its metadata (Arrow IPC does, in its footer)
+holds the same seal several times. All copies are replaced by zeros, and all must be equal.
 
-A seal finds accidents: truncation, bad disks, broken transfers. It is not authentication. Whoever
-can write the file can also seal it again.
+A seal finds accidents: truncation, bad disks, broken transfers. It is not authentication: anyone
+who can write the file can also seal it again.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _STRETCH = 2**20
 
 
 def new_placeholder() -> str:
-    """Return a seal to write into the file's metadata until :func:`seal_file` sets the true one.
+    """Return a placeholder for the file's metadata, which :func:`seal_file` replaces.
 
-    Its digits are random, so that nothing else in the file can be taken for it.
+    Its digits are random, so that nothing else in the file can be mistaken for it.
 
     Examples
     --------
@@ -50,7 +50,7 @@ def seal_file(path: str | os.PathLike[str], placeholder: str) -> None:
     path
         A complete file that holds ``placeholder`` at least once, uncompressed.
     placeholder
-        What :func:`new_placeholder` returned.
+        The placeholder from :func:`new_placeholder`.
 
     Raises
     ------
@@ -71,16 +71,16 @@ def seal_file(path: str | os.PathLike[str], placeholder: str) -> None:
     with Path(path).open("r+b") as file:
         digest, positions = _digest(file, placeholder.encode("ascii"))
         if not positions:
-            raise TurnoutError(f"{os.fspath(path)}: the file holds no place for its checksum")
+            raise TurnoutError(f"{os.fspath(path)}: the file has no room for its checksum")
         for position in positions:
             file.seek(position)
             file.write(digest)
 
 
 def verify_seal(file: BinaryIO) -> None:
-    """Check a file's bytes against the seal that they hold.
+    """Check a file's bytes against the seal inside it.
 
-    The file is read, in stretches, and not mapped: to look at a mapped file that somebody cuts
+    The file is read in chunks and not mapped: reading a mapped file that somebody truncates
     meanwhile kills the process.
 
     Parameters
@@ -100,15 +100,15 @@ def verify_seal(file: BinaryIO) -> None:
     >>> verify_seal(io.BytesIO(b"no seal here"))
     Traceback (most recent call last):
         ...
-    turnout.errors.CorruptDataError: not a file of turnout's, or its end is missing
+    turnout.errors.CorruptDataError: not a turnout file, or its end is missing
     """
     seal = _last_seal(file)
     if _digest(file, seal)[0] != seal[-_DIGITS:]:
-        raise CorruptDataError("the checksum does not match: the file was altered or cut")
+        raise CorruptDataError("the checksum does not match: the file was altered or truncated")
 
 
 def _last_seal(file: BinaryIO) -> bytes:
-    """Find the last seal of a file; it stands near the end."""
+    """Find the last seal of a file, near its end."""
     end = file.seek(0, os.SEEK_END)
     # What follows a stretch, so far that a seal which begins in it is whole.
     after = b""
@@ -123,11 +123,11 @@ def _last_seal(file: BinaryIO) -> bytes:
                 return seal
             break
         after, end = data[: len(_MARKER) + _DIGITS - 1], start
-    raise CorruptDataError("not a file of turnout's, or its end is missing")
+    raise CorruptDataError("not a turnout file, or its end is missing")
 
 
 def _digest(file: BinaryIO, seal: bytes) -> tuple[bytes, list[int]]:
-    """SHA-256 in hexadecimal with the digits of all copies of a seal blanked, and their places."""
+    """Return the hexadecimal SHA-256 with all copies of a seal zeroed, and their positions."""
     file.seek(0)
     digest, positions = hashlib.sha256(), []
     # The bytes that were read and not digested yet begin at this offset.

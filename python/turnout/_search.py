@@ -1,4 +1,4 @@
-"""Where a decreasing function falls to a target, on the safe side."""
+"""Search for where a decreasing function falls to a target, on the safe side."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def first_at_most(
 ) -> float:
     """Find the smallest argument at which a decreasing function is at most a target.
 
-    The ITP method (Oliveira and Takahashi, 2021) on the logarithm of the function: at most one step
-    slower than bisection, and superlinear where the logarithm is smooth.
+    It uses the ITP method (Oliveira and Takahashi, 2021) on the logarithm of the function. The
+    method is at most one step slower than bisection, and superlinear where the logarithm is smooth.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ def first_at_most(
     Returns
     -------
     float
-        The upper end of the last bracket: the function *is* at most the target there.
+        The upper end of the last bracket, where the function *is* at most the target.
 
     Examples
     --------
@@ -98,13 +98,14 @@ def least_at_most(
     function, target, width
         As for :func:`first_at_most`.
     least, most
-        What is looked at, from at most 1 to at least 1: doubling from 1 on, or halving.
+        The ends of the search range, at most 1 and at least 1. The search doubles or halves from 1
+        on.
 
     Returns
     -------
     float
-        Where the function *is* at most the target: the smallest such, or below twice ``least``;
-        infinity where there is none up to ``most``.
+        An argument where the function *is* at most the target: the smallest one, or one below twice
+        ``least``. Infinity if no argument up to ``most`` reaches the target.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Secrets: bytes that no message shows, and files for their owner's eyes only."""
+"""Secrets: bytes that no message shows, and files that only their owner can read."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from turnout.errors import InvalidValueError
 
 
 class HiddenBytes(bytes):
-    """A secret that is not shown where objects are: in tracebacks, logs and errors of libraries.
+    """A secret whose ``repr`` hides it: in tracebacks, logs and errors of libraries.
 
-    Ray, for one, lists the members of an argument that it cannot send.
+    For example, Ray lists the members of an argument that it cannot send.
 
     Examples
     --------
@@ -37,14 +37,14 @@ def write_secret_file(path: str | os.PathLike[str], text: str) -> None:
     Parameters
     ----------
     path
-        The file. An existing one is left as it is: a secret that is written over is lost.
+        The file. An existing file is never overwritten, since its secret would be lost.
     text
-        What it holds, in ASCII.
+        The content, in ASCII.
 
     Raises
     ------
     FileExistsError
-        If there is something at ``path``.
+        If ``path`` exists.
     OSError
         If the file cannot be written.
     """
@@ -63,12 +63,12 @@ def read_secret_file(path: str | os.PathLike[str]) -> bytes:
     Returns
     -------
     bytes
-        What it holds.
+        The content.
 
     Raises
     ------
     InvalidValueError
-        If others than its owner can read or change the file.
+        If anyone but its owner can read or change the file.
     OSError
         If it cannot be read.
     """
@@ -76,7 +76,7 @@ def read_secret_file(path: str | os.PathLike[str]) -> bytes:
         # Of the file that is open: at the path there may soon be another one.
         if os.name == "posix" and stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o077:
             raise InvalidValueError(
-                f"{os.fspath(path)}: others than its owner can read this key: chmod 600, and make "
-                "another if somebody may have read it"
+                f"{os.fspath(path)}: other users can read this key: run chmod 600 on it, "
+                "and make a new key if somebody may have read it"
             )
         return file.read()

@@ -1,4 +1,4 @@
-"""Noise for the parts of a computation."""
+"""Seeds for the parts of a computation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def derived(seed: int | None, *path: int) -> int | None: ...
 @overload
 def derived(seed: int | NoiseStreams | None, *path: int) -> int | NoiseStreams | None: ...
 def derived(seed: object, *path: int) -> int | NoiseStreams | None:
-    """Give a seed, or streams, of its own to each part of a computation; None stays None.
+    """Derive a separate seed, or streams, for a part of a computation; None stays None.
 
     Examples
     --------

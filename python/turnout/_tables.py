@@ -1,4 +1,4 @@
-"""Results as tables: of Arrow, pandas and polars, and in a notebook."""
+"""Results as tables of Arrow, pandas and polars, and in notebooks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TEXTS: Final = frozenset({"reason", "remark", "refused"})
 
 
 class Tabular:
-    """A result whose :meth:`to_records` lists dictionaries: it is a table too."""
+    """A result that is also a table: :meth:`to_records` lists its rows."""
 
     __slots__ = ()
 
@@ -41,26 +41,26 @@ class Tabular:
 
     @property
     def _label_columns(self) -> tuple[str, ...]:
-        """The questions that a label answers, where it answers several."""
+        """The questions that a label answers, if there are several."""
         return ()
 
     def _first_rows(self, most: int) -> tuple[Sequence[Mapping[str, Any]], int]:
-        """Give the rows that a notebook shows, at most so many, and how many there are."""
+        """Return the first rows for a notebook, and the number of all rows."""
         records = self.to_records()
         return records[:most], len(records)
 
     def to_arrow(self) -> Any:
-        """Give the rows of :meth:`to_records` as a :class:`pyarrow.Table`.
+        """Return the rows of :meth:`to_records` as a :class:`pyarrow.Table`.
 
         Returns
         -------
         pyarrow.Table
-            The columns of the groups, if there are any, then those of :meth:`to_records`, with null
-            where a number is not known. A column of the groups that has the name of one of these is
-            called ``group.name``. Labels that are combinations of answers to several questions have
-            a column for each question, which is called ``label.name`` if another column has its
-            name. Labels of several types are written as text, and so are other tuples, and values
-            that Arrow has no type for, such as integers of more than 64 bits.
+            The columns of the groups, if any, then those of :meth:`to_records`, with null for an
+            unknown number. A group column whose name clashes with one of these is called
+            ``group.name``. Labels that are combinations of answers to several questions have a
+            column for each question, called ``label.name`` if its name clashes with another column.
+            Labels of several types are written as text. So are other tuples, and values that Arrow
+            has no type for, such as integers of more than 64 bits.
 
         Raises
         ------
@@ -70,7 +70,7 @@ class Tabular:
         return self._as_arrow(self.to_records())
 
     def to_pandas(self) -> Any:
-        """Give the columns of :meth:`to_arrow` as a :class:`pandas.DataFrame`.
+        """Return the table of :meth:`to_arrow` as a :class:`pandas.DataFrame`.
 
         Raises
         ------
@@ -80,7 +80,7 @@ class Tabular:
         return _as_pandas(self.to_arrow())
 
     def to_polars(self) -> Any:
-        """Give the columns of :meth:`to_arrow` as a :class:`polars.DataFrame`.
+        """Return the table of :meth:`to_arrow` as a :class:`polars.DataFrame`.
 
         Raises
         ------
@@ -119,7 +119,7 @@ class Tabular:
 
 
 class WithIntervals(Tabular):
-    """A result whose rows have intervals of a level."""
+    """A result whose rows have intervals of a confidence level."""
 
     __slots__ = ()
 
@@ -128,7 +128,7 @@ class WithIntervals(Tabular):
         raise NotImplementedError
 
     def to_arrow(self, level: float = 0.95) -> Any:
-        """Give the rows of :meth:`to_records` as a :class:`pyarrow.Table`.
+        """Return the rows of :meth:`to_records` as a :class:`pyarrow.Table`.
 
         Parameters
         ----------
@@ -150,16 +150,16 @@ class WithIntervals(Tabular):
         return self._as_arrow(self.to_records(level))
 
     def to_pandas(self, level: float = 0.95) -> Any:
-        """Give the columns of :meth:`to_arrow`, which takes the same, as a pandas.DataFrame."""
+        """Return the table of :meth:`to_arrow` as a pandas.DataFrame; same arguments."""
         return _as_pandas(self.to_arrow(level))
 
     def to_polars(self, level: float = 0.95) -> Any:
-        """Give the columns of :meth:`to_arrow`, which takes the same, as a polars.DataFrame."""
+        """Return the table of :meth:`to_arrow` as a polars.DataFrame; same arguments."""
         return _as_polars(self.to_arrow(level))
 
 
 class WithSimultaneous(WithIntervals):
-    """A result whose rows have intervals that may hold together."""
+    """A result whose rows can have simultaneous intervals."""
 
     __slots__ = ()
 
@@ -170,7 +170,7 @@ class WithSimultaneous(WithIntervals):
         raise NotImplementedError
 
     def to_arrow(self, level: float = 0.95, *, simultaneous: str | None = None) -> Any:
-        """Give the rows of :meth:`to_records` as a :class:`pyarrow.Table`.
+        """Return the rows of :meth:`to_records` as a :class:`pyarrow.Table`.
 
         Parameters
         ----------
@@ -192,16 +192,16 @@ class WithSimultaneous(WithIntervals):
         return self._as_arrow(self.to_records(level, simultaneous=simultaneous))
 
     def to_pandas(self, level: float = 0.95, *, simultaneous: str | None = None) -> Any:
-        """Give the columns of :meth:`to_arrow`, which takes the same, as a pandas.DataFrame."""
+        """Return the table of :meth:`to_arrow` as a pandas.DataFrame; same arguments."""
         return _as_pandas(self.to_arrow(level, simultaneous=simultaneous))
 
     def to_polars(self, level: float = 0.95, *, simultaneous: str | None = None) -> Any:
-        """Give the columns of :meth:`to_arrow`, which takes the same, as a polars.DataFrame."""
+        """Return the table of :meth:`to_arrow` as a polars.DataFrame; same arguments."""
         return _as_polars(self.to_arrow(level, simultaneous=simultaneous))
 
 
 class WithTop(WithSimultaneous):
-    """A result whose rows have intervals and are many."""
+    """A result with many rows, which have intervals."""
 
     __slots__ = ()
 
@@ -214,7 +214,7 @@ class WithTop(WithSimultaneous):
     def to_arrow(
         self, level: float = 0.95, *, simultaneous: str | None = None, top: int | None = None
     ) -> Any:
-        """Give the rows of :meth:`to_records` as a :class:`pyarrow.Table`.
+        """Return the rows of :meth:`to_records` as a :class:`pyarrow.Table`.
 
         Parameters
         ----------
@@ -238,18 +238,18 @@ class WithTop(WithSimultaneous):
     def to_pandas(
         self, level: float = 0.95, *, simultaneous: str | None = None, top: int | None = None
     ) -> Any:
-        """Give the columns of :meth:`to_arrow`, which takes the same, as a pandas.DataFrame."""
+        """Return the table of :meth:`to_arrow` as a pandas.DataFrame; same arguments."""
         return _as_pandas(self.to_arrow(level, simultaneous=simultaneous, top=top))
 
     def to_polars(
         self, level: float = 0.95, *, simultaneous: str | None = None, top: int | None = None
     ) -> Any:
-        """Give the columns of :meth:`to_arrow`, which takes the same, as a polars.DataFrame."""
+        """Return the table of :meth:`to_arrow` as a polars.DataFrame; same arguments."""
         return _as_polars(self.to_arrow(level, simultaneous=simultaneous, top=top))
 
 
 class WithGroups(WithSimultaneous):
-    """A result whose rows have intervals and are of groups."""
+    """A result with the rows of several groups, which have intervals."""
 
     __slots__ = ()
 
@@ -272,7 +272,7 @@ class WithGroups(WithSimultaneous):
         over: str = "all",
         top: int | None = None,
     ) -> Any:
-        """Give the rows of :meth:`to_records` as a :class:`pyarrow.Table`.
+        """Return the rows of :meth:`to_records` as a :class:`pyarrow.Table`.
 
         Parameters
         ----------
@@ -301,7 +301,7 @@ class WithGroups(WithSimultaneous):
         over: str = "all",
         top: int | None = None,
     ) -> Any:
-        """Give the columns of :meth:`to_arrow`, which takes the same, as a pandas.DataFrame."""
+        """Return the table of :meth:`to_arrow` as a pandas.DataFrame; same arguments."""
         return _as_pandas(self.to_arrow(level, simultaneous=simultaneous, over=over, top=top))
 
     def to_polars(
@@ -312,17 +312,17 @@ class WithGroups(WithSimultaneous):
         over: str = "all",
         top: int | None = None,
     ) -> Any:
-        """Give the columns of :meth:`to_arrow`, which takes the same, as a polars.DataFrame."""
+        """Return the table of :meth:`to_arrow` as a polars.DataFrame; same arguments."""
         return _as_polars(self.to_arrow(level, simultaneous=simultaneous, over=over, top=top))
 
 
 class Listing(Tabular):
-    """A result that has one object a row: the columns are attributes of these."""
+    """A result with one object for each row; the columns are attributes of the objects."""
 
     __slots__ = ()
 
     def _listed(self) -> Iterable[Any]:
-        """Give the objects."""
+        """Return the objects."""
         rows: Iterable[Any] = self.records  # type: ignore[attr-defined]
         return rows
 
@@ -332,13 +332,13 @@ class Listing(Tabular):
         Returns
         -------
         list of dict
-            With the columns of the table.
+            One dictionary for each row, with the columns of the table.
         """
         return [{name: getattr(row, name) for name in self._columns} for row in self._listed()]
 
 
 def fields_of(record: type) -> tuple[str, ...]:
-    """Name the columns of a table that has a dataclass for its rows.
+    """List the columns of a table whose rows are a dataclass.
 
     Examples
     --------
@@ -370,10 +370,10 @@ def arrow_columns(
     labels: Sequence[str] = (),
     before: Mapping[str, Any] | None = None,
 ) -> Any:
-    """Make an Arrow table of columns: sequences, or NumPy arrays in which nan stands for null.
+    """Build an Arrow table from columns: sequences, or NumPy arrays in which nan means null.
 
-    Where labels are tuples, ``labels`` names a column for each of their parts; arrays that are made
-    already stand ``before`` the others.
+    Where labels are tuples, ``labels`` names a column for each of their parts. Arrow arrays in
+    ``before`` come before the others.
 
     Raises
     ------
@@ -401,7 +401,7 @@ def arrow_columns(
 
 
 def _unlike(name: str, kind: str, taken: set[str], others: Sequence[str]) -> str:
-    """Call a column otherwise than those that are there."""
+    """Return a column name that differs from the existing ones."""
     shown = name
     while shown in taken or (shown != name and shown in others):
         shown = f"{kind}.{shown}"
@@ -409,7 +409,7 @@ def _unlike(name: str, kind: str, taken: set[str], others: Sequence[str]) -> str
 
 
 def _column(name: str, values: Sequence[Any]) -> Any:
-    """Make an Arrow array of the values of a column."""
+    """Convert the values of a column to an Arrow array."""
     pa = require("pyarrow", "cli")
     if name == "label":
         mixed = len(set(map(type, values))) > 1
@@ -425,7 +425,7 @@ def _column(name: str, values: Sequence[Any]) -> Any:
 
 
 def _array(values: Sequence[Any]) -> Any:
-    """Make an Arrow array, of text where Arrow has no type for the values."""
+    """Build an Arrow array, of text where Arrow has no type for the values."""
     pa = require("pyarrow", "cli")
     # What has parts would be a list, which no CSV file holds.
     plain = not any(isinstance(value, (tuple, list)) for value in values)

@@ -1,4 +1,4 @@
-"""Short names of the types that annotations speak of."""
+"""Short names of types for annotations."""
 
 from __future__ import annotations
 

@@ -1,10 +1,17 @@
-"""Frozen dataclasses whose fields are checked and converted when they are made."""
+"""Frozen dataclasses whose fields are checked and converted on construction."""
 
 from __future__ import annotations
 
+from dataclasses import fields
+from typing import TypeVar
 
-def settle(made: object, /, **fields: object) -> None:
-    """Give a frozen dataclass fields of these values: as they are made, and never later.
+from turnout import _arguments
+
+Made = TypeVar("Made")
+
+
+def settle(made: object, /, **values: object) -> None:
+    """Set fields of a frozen dataclass during its construction.
 
     Examples
     --------
@@ -18,5 +25,29 @@ def settle(made: object, /, **fields: object) -> None:
     >>> Rate(1)
     Rate(rate=1.0)
     """
-    for name, checked in fields.items():
+    for name, checked in values.items():
         object.__setattr__(made, name, checked)
+
+
+def rebuilt(name: str, kind: type[Made], description: object) -> Made | None:
+    """Rebuild a frozen dataclass from a dictionary of its fields, or return None for None.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        If the argument ``name`` is no such dictionary, or a field has a wrong value.
+
+    Examples
+    --------
+    >>> from turnout.federated import SecureSum
+    >>> rebuilt("secure_sum", SecureSum, {"least_senders": 7, "max_colluding_clients": 2})
+    SecureSum(least_senders=7, max_colluding_clients=2)
+    """
+    if description is None:
+        return None
+    expected = {each.name for each in fields(kind)}  # type: ignore[arg-type]
+    if not isinstance(description, dict) or description.keys() != expected:
+        raise _arguments.mistyped(
+            f"{name} must be None or have {', '.join(sorted(expected))}", description
+        )
+    return kind(**description)

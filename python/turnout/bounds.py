@@ -1,4 +1,4 @@
-"""The numbers that can be given."""
+"""Bounds of numeric answers."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ ROUNDED: Final = (
 
 @dataclass(frozen=True)
 class Bounds:
-    """The numbers that can be given: within public limits, one or several of each node.
+    """Public limits of numeric answers, for one or several numbers of each node.
 
     Bounds are part of the plan of a collection and must not be derived from private data.
 
     Parameters
     ----------
     low, high
-        The least and the largest value: finite, the first the smaller.
+        The least and the largest value: finite, ``low`` below ``high``.
     dimensions
         How many numbers a node holds, from 1 to 65,536.
 
@@ -82,12 +82,12 @@ class Bounds:
 
     @classmethod
     def _from_pair(cls, pair: Any, dimensions: int = 1) -> Bounds:
-        """Make bounds of a pair of numbers, or take over bounds.
+        """Convert a pair of numbers to bounds; return bounds unchanged.
 
         Raises
         ------
         InvalidTypeError, InvalidValueError
-            If it is no pair of numbers that can be bounds.
+            If it is not a pair of numbers that can be bounds.
 
         Examples
         --------
@@ -103,17 +103,17 @@ class Bounds:
 
     @property
     def size(self) -> int:
-        """How many numbers a node holds."""
+        """The number of numbers that a node holds."""
         return self.dimensions
 
     @property
     def _half(self) -> float:
-        """Half the distance of the bounds."""
+        """Half the distance between the bounds."""
         return self.high / 2 - self.low / 2
 
     @property
     def _middle(self) -> float:
-        """The value between the bounds."""
+        """The value halfway between the bounds."""
         return self.low / 2 + self.high / 2
 
     def encode(self, values: Any) -> Floats:
@@ -133,7 +133,7 @@ class Bounds:
         Raises
         ------
         InvalidTypeError
-            If they are no real numbers.
+            If they are not real numbers.
         InvalidValueError
             If the shape does not fit, or a value is outside the bounds or not a number.
         """
@@ -148,7 +148,7 @@ class Bounds:
         return array
 
     def to_codes(self, values: Any) -> Floats:
-        """Convert values to float64 of the right shape; leave the bounds to the kernel."""
+        """Convert values to float64 of the right shape; the kernel checks the bounds."""
         one = self.dimensions == 1
         expected = (
             "one number for each node"
@@ -177,7 +177,7 @@ class Bounds:
         return np.ascontiguousarray(array, dtype=np.float64)
 
     def to_dict(self) -> dict[str, Any]:
-        """Describe the bounds in terms of JSON."""
+        """Return a JSON description of the bounds."""
         name = self._beside[0]
         return {"bounds": [self.low, self.high], name: getattr(self, name)}
 
@@ -188,7 +188,7 @@ class Bounds:
         Raises
         ------
         CorruptDataError
-            If it is the description of anything else.
+            If it does not describe bounds.
         """
         wrong = f"not the description of bounds with {cls._beside[0]}"
         match description:
@@ -206,7 +206,7 @@ class Bounds:
 
     @classmethod
     def schema(cls) -> dict[str, Any]:
-        """Describe their JSON as a JSON Schema."""
+        """Return the JSON Schema of their description."""
         name, least, most = cls._beside
         pair = {"type": "array", "minItems": 2, "maxItems": 2, "items": {"type": "number"}}
         size = {"type": "integer", "minimum": least, "maximum": most}
@@ -214,14 +214,14 @@ class Bounds:
 
 
 def rounded(values: Any, array: Array) -> Truths:
-    """Tell which integers float64 does not hold; where none is beyond 2^53, no value is looked at.
+    """Return which integers float64 cannot hold exactly; below 2^53 it holds all.
 
     Parameters
     ----------
     values
         An array of integers, or a sequence of numbers, some of which may be integers.
     array
-        The same as an array of numbers, nan where nothing is to be looked at.
+        The same values as an array of numbers, nan for entries to skip.
 
     Returns
     -------

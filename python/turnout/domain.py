@@ -29,7 +29,7 @@ Codes = npt.NDArray[np.unsignedinteger[Any]] | Integers
 
 
 class Domain:
-    """The answers that can be given, in a fixed order.
+    """The possible answers, in a fixed order.
 
     A domain is public: it is part of the plan of a collection and must not be derived from private
     data. Label number ``i`` has code ``i``.
@@ -37,8 +37,8 @@ class Domain:
     Parameters
     ----------
     labels
-        At least two different hashable labels. NumPy scalars count as the Python values they
-        hold; NaN is refused, because it equals nothing.
+        At least two distinct hashable labels. NumPy scalars count as the Python values they hold;
+        NaN is refused, because it equals nothing.
 
     Raises
     ------
@@ -63,7 +63,7 @@ class Domain:
     def __init__(self, labels: Iterable[Hashable]) -> None:
         if isinstance(labels, (set, frozenset)):
             raise InvalidTypeError(
-                f"labels must have an order, got the set {_arguments.shown(labels)}"
+                f"labels must be ordered, got the set {_arguments.shown(labels)}"
             )
         if isinstance(labels, (str, bytes)) or not isinstance(labels, Iterable):
             raise _arguments.mistyped("labels must be an iterable of labels", labels)
@@ -83,9 +83,9 @@ class Domain:
 
     @classmethod
     def from_values(cls, values: Any) -> Domain:
-        """Make a domain of the different values in a column.
+        """Build a domain from the distinct values of a column.
 
-        Only for values that are public: the labels become part of the plan.
+        Use it only for public values: the labels become part of the plan.
 
         Parameters
         ----------
@@ -101,7 +101,7 @@ class Domain:
         Raises
         ------
         InvalidValueError
-            If there are missing values or fewer than two different ones.
+            If there are missing values or fewer than two distinct ones.
 
         Examples
         --------
@@ -113,7 +113,7 @@ class Domain:
             value is None or (isinstance(value, float) and math.isnan(value)) for value in distinct
         ):
             raise InvalidValueError(
-                "values has missing values: drop them, or name a label of their own for them"
+                "values has missing values: drop them, or give them their own label"
             )
         with contextlib.suppress(TypeError):
             distinct = sorted(distinct)
@@ -121,7 +121,7 @@ class Domain:
 
     @classmethod
     def from_integers(cls, size: int) -> Domain:
-        """Make the domain of the codes ``0 .. size - 1``, which are their own labels.
+        """Build the domain of the integers ``0 .. size - 1``, whose labels are their codes.
 
         Parameters
         ----------
@@ -131,7 +131,8 @@ class Domain:
         Returns
         -------
         Domain
-            A domain whose codes need no look-up: an integer array of any width goes in as it is.
+            A domain whose codes need no look-up: it accepts an integer array of any width
+            unchanged.
 
         Raises
         ------
@@ -156,7 +157,7 @@ class Domain:
 
     @property
     def _are_codes(self) -> bool:
-        """Whether the labels are the integers from 0 on, and so their own codes."""
+        """Whether the labels are the integers from 0 on, which equal their codes."""
         return self._index is None
 
     @property
@@ -166,7 +167,7 @@ class Domain:
 
     @property
     def _sequence(self) -> Sequence[Hashable]:
-        """The labels as they are held: integers that are their own codes take up no memory."""
+        """The labels as they are stored: integers from 0 on take up no memory."""
         return self._labels
 
     @property
@@ -178,18 +179,18 @@ class Domain:
 
     @property
     def _listed(self) -> tuple[Hashable, ...]:
-        """The labels that values are looked up among; none where each is its own code."""
+        """The labels to look values up in; empty if the labels equal their codes."""
         return () if self._are_codes else self.labels
 
     @property
     def _words(self) -> str:
-        """What messages call the values that can be given."""
+        """The words for the possible values in messages."""
         return f"the {self.size} labels of the domain"
 
     def parse(self, text: str) -> Any:
         """Parse text into a label.
 
-        Digits become a number if the labels are the numbers from 0; another text is kept.
+        Digits become a number if the labels are the integers from 0 on; other text is kept.
 
         Examples
         --------
@@ -221,30 +222,31 @@ class Domain:
         return f"Domain([{_arguments.listed(self._labels)}])"
 
     def encode(self, values: Any) -> Codes:
-        """Turn labels into codes.
+        """Return the codes of labels.
 
         Parameters
         ----------
         values
             A list or tuple, a one-dimensional NumPy array, a pandas, polars or pyarrow column, or
             anything with the Arrow C interface. Dictionary-encoded columns are mapped through
-            their dictionary and never decoded. For integer labels, floating-point numbers are
-            taken if they are whole.
+            their dictionary and never decoded. For integer labels, whole floating-point numbers are
+            accepted.
 
         Returns
         -------
         numpy.ndarray
-            One code for each value, of the smallest unsigned type; for a domain of integers an
-            array of uint8, uint16, uint32 or int64 is returned as it came, and one of int8, int16,
+            One code for each value, of the smallest unsigned type. For a domain of integers, an
+            array of uint8, uint16, uint32 or int64 is returned unchanged, and one of int8, int16,
             int32 or uint64 as a view of one of these types.
 
         Raises
         ------
         UnknownLabelError
-            If a value is no label: says how many are none, and where the first stands. Values that
-            at least ten have are shown instead of that; rarer ones are not shown.
+            If a value is not a label. The message says how many are not, and the position of the
+            first one. It shows values that at least ten entries have instead of a position; rarer
+            ones are not shown.
         CodeOutsideDomainError
-            The same, for a domain of integers, of which no value is shown.
+            The same for a domain of integers; no value is shown.
         InvalidTypeError
             If ``values`` is not a one-dimensional column.
 
@@ -259,13 +261,13 @@ class Domain:
         return codes
 
     def to_codes(self, values: Any) -> Codes:
-        """Encode; for a domain of integers leave the check of the range to the kernel."""
+        """Return the codes of labels; for a domain of integers the kernel checks the range."""
         if self._index is None:
             return _columns.integer_codes(values, len(self._labels))
         return _columns.label_codes(values, self._index, self._code_dtype)
 
     def find(self, value: Any) -> int | None:
-        """Find the code of one value; None if it is no label.
+        """Return the code of one label, or None if it is not in the domain.
 
         Examples
         --------
@@ -277,12 +279,12 @@ class Domain:
         return self._index.get(value)
 
     def _check_codes(self, argument: str, codes: npt.NDArray[np.integer[Any]]) -> None:
-        """Refuse integers that are no codes.
+        """Refuse integers that are not codes of the domain.
 
         Raises
         ------
         CodeOutsideDomainError
-            If there is one, with its position in what the argument names.
+            If there is one; the message gives its position in the argument.
         """
         if not codes.size or (codes.min() >= 0 and codes.max() < self.size):
             return
@@ -294,7 +296,7 @@ class Domain:
         )
 
     def decode(self, codes: Any) -> list[Hashable]:
-        """Turn codes into labels.
+        """Return the labels of codes.
 
         Parameters
         ----------
@@ -327,14 +329,14 @@ class Domain:
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of the labels, their types and their order, in hexadecimal.
+        """The SHA-256 of the labels, their types and their order, in hexadecimal.
 
-        The same in every process and on every machine.
+        It is the same in every process and on every machine.
         """
         return digest(self.to_dict())
 
     def to_dict(self) -> dict[str, Any]:
-        """Describe the domain in terms of JSON.
+        """Return a JSON description of the domain.
 
         Returns
         -------
@@ -364,7 +366,7 @@ class Domain:
         Parameters
         ----------
         description
-            What :meth:`to_dict` gave, perhaps through JSON.
+            The result of :meth:`to_dict`, possibly after a JSON round trip.
 
         Returns
         -------
@@ -374,7 +376,7 @@ class Domain:
         Raises
         ------
         CorruptDataError
-            If the description is not one of a domain.
+            If it does not describe a domain.
 
         Examples
         --------
@@ -395,14 +397,14 @@ class Domain:
 
     @staticmethod
     def schema() -> dict[str, Any]:
-        """Describe their JSON as a JSON Schema, whose labels are ``#/$defs/label``."""
+        """Return the JSON Schema of a domain's description; labels are ``#/$defs/label``."""
         integers = {"type": "integer", "minimum": 2, "maximum": _LARGEST}
         labels = {"type": "array", "minItems": 2, "items": {"$ref": "#/$defs/label"}}
         return {"oneOf": [object_schema({"integers": integers}), object_schema({"labels": labels})]}
 
 
 def domain_of(argument: str, value: Any, least: int = 2) -> Domain:
-    """Accept a domain, a list of its labels, or the number of its codes.
+    """Convert a list of labels or a number of codes to a domain; return a domain unchanged.
 
     Raises
     ------
@@ -426,12 +428,12 @@ def domain_of(argument: str, value: Any, least: int = 2) -> Domain:
 
 
 def code_of(argument: str, domain: Any, label: Hashable) -> int:
-    """Give the code of a label that is asked for by name: it is no person's, and may be shown.
+    """Return the code of a label that the caller names; errors may show it.
 
     Raises
     ------
     UnknownLabelError
-        If it is none of the domain.
+        If it is not in the domain.
 
     Examples
     --------
@@ -447,12 +449,12 @@ def code_of(argument: str, domain: Any, label: Hashable) -> int:
 
 
 def one_domain(domain_size: Any, domain: Any) -> Domain:
-    """Accept a domain in one of two arguments, either of which takes what :func:`domain_of` does.
+    """Return the domain from the one of two arguments that is given.
 
     Raises
     ------
     InvalidTypeError, InvalidValueError
-        As :func:`domain_of`; if both or none are given.
+        As :func:`domain_of`; also if both or neither are given.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """The exceptions that turnout raises.
 
-Every one of them is a :class:`TurnoutError`; each is also the built-in exception that a Python
-user would expect in its place, so ``except ValueError`` keeps working.
+Every exception is a :class:`TurnoutError`. Each is also the built-in exception that a Python user
+would expect, so ``except ValueError`` works.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ __dir__ = listing(__all__)
 
 
 class TurnoutError(Exception):
-    """Base class of everything that turnout raises on purpose."""
+    """Base class of all exceptions that turnout raises."""
 
 
 class InvalidValueError(TurnoutError, ValueError):
-    """An argument has the right type and a value that cannot be used."""
+    """An argument has the right type but an invalid value."""
 
 
 class InvalidTypeError(TurnoutError, TypeError):
-    """An argument has a type or a dtype that cannot be used."""
+    """An argument has an invalid type or dtype."""
 
 
 class UnknownLabelError(InvalidValueError):
@@ -60,23 +60,23 @@ class CodeOutsideDomainError(InvalidValueError):
 
 
 class PlanMismatchError(InvalidValueError):
-    """Reports or tallies were made under different plans and cannot be put together."""
+    """Reports or tallies come from different plans and cannot be combined."""
 
 
 class PlanExpiredError(InvalidValueError):
-    """A plan is not to be used any more: its time is over, or a later one is known."""
+    """A plan must no longer be used: it has expired, or a later one is known."""
 
 
 class CorruptDataError(InvalidValueError):
-    """Stored bytes are truncated, altered, or not turnout's."""
+    """Stored bytes are truncated, altered, or not in a format of turnout."""
 
 
 class UnsupportedVersionError(CorruptDataError):
-    """Stored bytes or a plan are of a version that this release does not read."""
+    """Stored bytes or a plan have a version that this release does not read."""
 
 
 class MemoryLimitError(TurnoutError, MemoryError):
-    """What a file asks for takes more memory than it may, or than there is."""
+    """A file needs more memory than is allowed or available."""
 
 
 class EstimatorError(InvalidValueError):
@@ -84,36 +84,36 @@ class EstimatorError(InvalidValueError):
 
 
 class BudgetExceededError(TurnoutError, RuntimeError):
-    """A release would spend more than a privacy budget holds; nothing was spent."""
+    """A release would exceed the privacy budget; nothing was spent."""
 
 
 class NotFittedError(TurnoutError, ValueError, AttributeError):
-    """A sampler was used before it was fitted; what scikit-learn's exception of that name is."""
+    """A sampler was used before it was fitted, like scikit-learn's exception of this name."""
 
 
 class ProtocolError(TurnoutError, RuntimeError):
-    """A message or a step does not fit the state of a role; the role is as it was before."""
+    """A message or a step does not fit the state of a role; the role is unchanged."""
 
 
 class MalformedMessageError(ProtocolError, CorruptDataError):
-    """The bytes of a message are truncated, altered, or hold what the round does not allow."""
+    """A message is truncated, altered, or holds values that the round does not allow."""
 
 
 class ImplausibleSumsError(ProtocolError, InvalidValueError):
-    """Sums that parties who all follow the protocol reach once in a million rounds at most.
+    """Sums that honest parties reach in at most one of a million rounds.
 
-    Somebody sent what is not the shares of one item, or a message was altered: nothing is estimated
-    from such sums, and they are not to be published.
+    Somebody sent something other than the shares of one item, or a message was altered. Nothing is
+    estimated from such sums, and they must not be published.
     """
 
 
 class MissingPartyError(ProtocolError):
-    """A round lost a party, and with it the result; nothing of the round was kept.
+    """A round lost a party and has no result; nothing of the round was kept.
 
     Attributes
     ----------
     parties
-        Who is missing.
+        The missing parties.
     """
 
     def __init__(self, message: str, parties: Iterable[object] = ()) -> None:
@@ -122,11 +122,11 @@ class MissingPartyError(ProtocolError):
 
 
 class WorkerLostError(TurnoutError, RuntimeError):
-    """Workers of a cluster were lost and a task was not finished; what was written is whole."""
+    """Workers of a cluster were lost before a task finished; files already written are complete."""
 
 
 class StoreUnavailableError(TurnoutError, RuntimeError):
-    """A database cannot be used at the moment: it is locked, full or gone; try again later."""
+    """A database is locked, full or missing for now; try again later."""
 
 
 class MissingExtraError(TurnoutError, ImportError):

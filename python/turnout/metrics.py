@@ -11,22 +11,22 @@
 Events and their values:
 
 ``rows_read``
-    ``rows`` of a part were read, of which ``dropped`` had no answer and ``duplicates`` were
-    further rows of a person.
+    ``rows`` of a part were read. Of these, ``dropped`` had no answer and ``duplicates`` were
+    duplicate rows of a person.
 ``part_written``
-    A file of a job is there: ``rows`` that it was made of, ``reports`` in it.
+    A file of a job was written: ``rows`` it was made from, ``reports`` it contains.
 ``file_tallied``
-    A file of reports was counted: ``reports`` in it, ``seconds`` that it took.
+    A file of reports was counted: ``reports`` it contains, ``seconds`` it took.
 ``messages_refused``
-    ``messages`` of devices were no reports of the plan.
+    ``messages`` of devices were not reports of the plan.
 ``messages_repeated``
-    ``messages`` of devices had been there before, and counted once.
+    ``messages`` of devices were repeated, and counted once.
 ``reports_improbable``
-    ``reports`` of devices, Flower nodes or files, that an honest one sends with negligible chance
-    only.
+    ``reports`` of devices, Flower nodes or files that an honest one sends only with negligible
+    probability.
 
-Numbers of rows and reports are not private under the collection's plan: which persons took part is
-seen by whoever runs it. Values never hold answers.
+The plan does not protect the numbers of rows and reports: whoever runs the collection sees which
+people took part. Values never contain answers.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ _lock = threading.Lock()
 
 
 def subscribe(hook: Hook) -> Callable[[], None]:
-    """Have a function called with every event.
+    """Call a function with every event.
 
     Parameters
     ----------
     hook
-        Called with the name of the event and its values, from whichever thread the event happens
-        in. What it raises is logged and otherwise ignored.
+        Called with the name of the event and its values, in the thread of the event. Its exceptions
+        are logged and otherwise ignored.
 
     Returns
     -------
@@ -90,7 +90,7 @@ def subscribe(hook: Hook) -> Callable[[], None]:
 
 
 def observe(event: str, **values: float) -> None:
-    """Tell every subscriber of an event.
+    """Notify every subscriber of an event.
 
     Parameters
     ----------

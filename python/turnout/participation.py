@@ -1,6 +1,6 @@
-"""Who takes part.
+"""Models of who takes part.
 
-Participation is drawn by each node for itself. If the server sees who reports, it gives **no**
+Each node draws its own participation. If the server sees who reports, participation gives **no**
 privacy amplification: the likelihood ratio of a report stays ``e^eps``. Amplification needs
 participation that is hidden from the adversary.
 """
@@ -20,7 +20,7 @@ from turnout.errors import CorruptDataError, InvalidValueError
 
 
 class Participation:
-    """Base class of the ways to take part."""
+    """Base class of the models of participation."""
 
     __slots__ = ()
 
@@ -28,7 +28,7 @@ class Participation:
     name: str
 
     def to_dict(self) -> dict[str, Any]:
-        """Describe the participation in terms of JSON."""
+        """Return a JSON description of the participation."""
         return {"kind": self.name}
 
     @property
@@ -43,17 +43,17 @@ class Participation:
         Parameters
         ----------
         description
-            What ``to_dict`` gave, perhaps through JSON.
+            The result of ``to_dict``, possibly after a JSON round trip.
 
         Returns
         -------
         Participation
-            For personal probabilities one that does not hold them: they travel with the reports.
+            Personal probabilities are not included: they travel with the reports.
 
         Raises
         ------
         CorruptDataError
-            If the description is not one of a participation.
+            If it does not describe a participation.
 
         Examples
         --------
@@ -75,7 +75,7 @@ class Participation:
         )
 
     def _in_plan(self) -> Participation:
-        """Leave out what a plan does not keep: the probabilities of single nodes."""
+        """Return the participation for a plan, without the probabilities of single nodes."""
         return self
 
 
@@ -110,7 +110,7 @@ class Bernoulli(Participation):
     Parameters
     ----------
     rate
-        The probability, in (0, 1]. It is realised exactly.
+        The probability, in (0, 1]. It is sampled exactly.
 
     Raises
     ------
@@ -137,7 +137,7 @@ class Bernoulli(Participation):
         return self.rate
 
     def to_dict(self) -> dict[str, Any]:
-        """Describe the participation in terms of JSON."""
+        """Return a JSON description of the participation."""
         return {"kind": self.name, "rate": self.rate}
 
     def __repr__(self) -> str:
@@ -146,16 +146,18 @@ class Bernoulli(Participation):
 
 
 class Personalized(Participation):
-    """Every node reports with a probability of its own, independently.
+    """Every node reports with its own probability, independently.
 
-    The probabilities travel with the reports and are public: they must not depend on the values
-    that the nodes hold, or who reports says what they hold. If they are correlated with the values
-    all the same, ``"T"`` is biased; ``"horvitz_thompson"`` and ``"hajek"`` stay right.
+    The probabilities travel with the reports and are public. They must not depend on the nodes'
+    values; otherwise participation itself reveals something about the values. If they are
+    correlated with the values all the same, ``"T"`` is biased; ``"horvitz_thompson"`` and
+    ``"hajek"`` remain correct.
 
     Parameters
     ----------
     probabilities
-        One probability in [2^-30, 1] for each node, in the order of the values. Copied.
+        One probability in [2^-30, 1] for each node, in the order of the values. The array is
+        copied.
 
     Raises
     ------
@@ -192,7 +194,7 @@ class Personalized(Participation):
         return self._probabilities
 
     def _in_plan(self) -> Participation:
-        """Leave out the probabilities: a plan keeps the kind."""
+        """Return the participation without the probabilities: a plan keeps only its kind."""
         return _Elsewhere()
 
     def __reduce__(self) -> tuple[type[Personalized], tuple[Floats]]:
@@ -219,7 +221,7 @@ class Personalized(Participation):
 
 @dataclass(frozen=True, repr=False)
 class _Elsewhere(Participation):
-    """Personal probabilities as a plan knows them: they travel with the reports."""
+    """Personal probabilities in a plan, which does not hold them: they travel with the reports."""
 
     __slots__ = ()
     name = "personalized"
@@ -229,14 +231,14 @@ class _Elsewhere(Participation):
 
 
 def taking_part_in(participation: Participation | float | None) -> Participation:
-    """Take everyone for a participation that is not given, and a number for a rate of all.
+    """Return a participation: everyone by default, and a number as the rate of all nodes.
 
     Raises
     ------
     InvalidTypeError
-        If it is no participation, and no number.
+        If it is neither a participation nor a number.
     InvalidValueError
-        If the number is no rate above 0 and at most 1.
+        If the number is not a rate above 0 and at most 1.
 
     Examples
     --------
@@ -247,12 +249,12 @@ def taking_part_in(participation: Participation | float | None) -> Participation
 
 
 def stated_participation(participation: Participation | float) -> Participation:
-    """Take a number for a rate of all; a participation must be given.
+    """Return a participation, a number as the rate of all nodes; there is no default.
 
     Raises
     ------
     InvalidTypeError, InvalidValueError
-        As for :func:`taking_part_in`, and if it is not given.
+        As for :func:`taking_part_in`; also if it is not given.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Several questions of each person: a table with a column for each, and their joint answers."""
+"""Several questions to each person: a column for each, and their joint answers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MOST_CELLS = 2**20
 
 
 class _Columns:
-    """What is described by the answers to each of several questions."""
+    """Base class of domains with several questions."""
 
     __slots__ = ()
 
@@ -30,11 +30,11 @@ class _Columns:
 
     @property
     def columns(self) -> Mapping[str, Domain]:
-        """For each question its answers."""
+        """The domain of each question."""
         return MappingProxyType(self._columns)
 
     def __eq__(self, other: object) -> bool:
-        """Compare the names of the questions, and their answers, with their order."""
+        """Compare the names, the answers and the order of the questions."""
         if not isinstance(other, (_Columns, Domain)):
             return NotImplemented
         return (
@@ -52,7 +52,7 @@ class _Columns:
         return type(self), (self._columns,)
 
     def to_dict(self) -> dict[str, Any]:
-        """Describe the questions in terms of JSON.
+        """Return a JSON description of the questions.
 
         Returns
         -------
@@ -79,7 +79,7 @@ class _Columns:
         Raises
         ------
         CorruptDataError
-            If the description is not one of such a domain.
+            If it does not describe such a domain.
 
         Examples
         --------
@@ -106,15 +106,16 @@ class _Columns:
 
     @staticmethod
     def schema() -> dict[str, Any]:
-        """Describe their JSON as a JSON Schema, whose domains are ``#/$defs/domain``."""
+        """Return the JSON Schema of the description; domains are ``#/$defs/domain``."""
         column = object_schema({"name": {"type": "string"}, "domain": {"$ref": "#/$defs/domain"}})
         return object_schema({"columns": {"type": "array", "minItems": 2, "items": column}})
 
 
 class _Combinations(Sequence[tuple[Hashable, ...]]):
-    """The labels of a joint table, made when the first is asked for.
+    """The labels of a joint table, built on first use.
 
-    A plan of a kilobyte can name a million: who only reads it, counts or encodes makes none.
+    A plan of a kilobyte can describe a million labels. Reading, counting and encoding do not build
+    them.
     """
 
     def __init__(self, domains: Sequence[Domain]) -> None:
@@ -133,14 +134,14 @@ class _Combinations(Sequence[tuple[Hashable, ...]]):
 
     @property
     def whole(self) -> tuple[tuple[Hashable, ...], ...]:
-        """All of them."""
+        """All labels."""
         if self._made is None:
             self._made = tuple(self)
         return self._made
 
 
 class _Codes(Mapping[Hashable, int]):
-    """The code of each combination, by those of its answers."""
+    """The code of each combination, from the codes of its answers."""
 
     def __init__(self, domains: Sequence[Domain], labels: _Combinations) -> None:
         self._domains, self._labels = domains, labels
@@ -168,20 +169,20 @@ class _Codes(Mapping[Hashable, int]):
 
 
 class ProductDomain(_Columns, Domain):
-    """All combinations of the answers to several questions, in a fixed order.
+    """A domain of all combinations of the answers to several questions, in a fixed order.
 
-    A label is a tuple with one answer for each question. The last question runs fastest, as in
+    A label is a tuple with one answer for each question. The last question varies fastest, as in
     ``numpy.reshape``.
 
     Parameters
     ----------
     columns
-        For each question its answers, or their number: at least two questions.
+        The answers to each question, or their number: at least two questions.
 
     Raises
     ------
     InvalidTypeError
-        If that is no mapping from texts to domains.
+        If ``columns`` is not a mapping from texts to domains.
     InvalidValueError
         If there are fewer than two questions, or more than 2^20 combinations.
 
@@ -235,7 +236,7 @@ class ProductDomain(_Columns, Domain):
         return self._combined(list(encoded(values, self._columns).values()))
 
     def _combined(self, codes: Sequence[Array]) -> Array:
-        """Put the codes of each question together."""
+        """Combine the codes of all questions into one."""
         whole = np.zeros(codes[0].size, np.int64)
         for one, size in zip(codes, self.shape, strict=True):
             whole = whole * size + one.astype(np.int64)
@@ -250,17 +251,17 @@ class ProductDomain(_Columns, Domain):
 
 
 class Questions(_Columns):
-    """The answers to each of several questions: a row of codes for each person.
+    """A domain of several separate questions: a row of codes for each person.
 
     Parameters
     ----------
     columns
-        For each question its answers: at least two.
+        The answers to each question: at least two questions.
 
     Raises
     ------
     InvalidValueError
-        If there are fewer.
+        If there are fewer than two questions.
 
     Examples
     --------
@@ -279,7 +280,7 @@ class Questions(_Columns):
 
     @property
     def size(self) -> int:
-        """The number of answers to all questions."""
+        """The total number of possible answers to all questions."""
         return sum(each.size for each in self._columns.values())
 
     def encode(self, values: Any) -> npt.NDArray[np.uint32]:
@@ -299,7 +300,7 @@ class Questions(_Columns):
         Raises
         ------
         InvalidTypeError
-            If there are no columns by name.
+            If the values have no named columns.
         InvalidValueError
             If a column is missing, or the columns are of different lengths.
         UnknownLabelError, CodeOutsideDomainError
@@ -310,7 +311,7 @@ class Questions(_Columns):
     to_codes = encode
 
     def _combined(self, codes: Sequence[Array]) -> npt.NDArray[np.uint32]:
-        """Put the codes of each question beside each other."""
+        """Stack the codes of the questions as columns."""
         return np.stack([one.astype(np.uint32) for one in codes], axis=1)
 
     def _check_codes(self, argument: str, codes: Array) -> None:
@@ -326,7 +327,7 @@ class Questions(_Columns):
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of the description, in hexadecimal."""
+        """The SHA-256 of the description, in hexadecimal."""
         return digest(self.to_dict())
 
     def __repr__(self) -> str:
@@ -336,7 +337,7 @@ class Questions(_Columns):
 
 
 def questions_of(domain: Any) -> tuple[str, ...]:
-    """Name the questions that each label of a domain answers together; none if it is one answer.
+    """List the questions whose answers a label combines; empty if a label is one answer.
 
     Examples
     --------
@@ -347,14 +348,15 @@ def questions_of(domain: Any) -> tuple[str, ...]:
 
 
 def domains_of(argument: str, columns: Any) -> dict[str, Domain]:
-    """Check the answers to each of several questions: numbers become domains of codes.
+    """Convert the answers to each of several questions to domains.
 
-    Of questions that are checked already, or of a joint table, their columns are taken over.
+    A number becomes a domain of codes. The columns of ``Questions`` or of a joint table are
+    returned unchanged.
 
     Raises
     ------
     InvalidTypeError, InvalidValueError
-        If that is no mapping from texts to domains, or has fewer than two.
+        If it is not a mapping from texts to domains, or has fewer than two.
 
     Examples
     --------
@@ -393,12 +395,12 @@ def encoded(table: Any, domains: Mapping[str, Domain]) -> dict[str, Array]:
     Returns
     -------
     dict
-        For each attribute one code for each node.
+        One code for each node, by attribute.
 
     Raises
     ------
     InvalidTypeError
-        If the table has no columns by name.
+        If the table has no named columns.
     InvalidValueError
         If a column is missing, or the columns are of different lengths.
     UnknownLabelError, CodeOutsideDomainError
@@ -422,8 +424,7 @@ def _column(table: Any, name: str) -> Any:
         for position, row in enumerate(table):
             if name not in row:
                 raise InvalidValueError(
-                    f"values must have an answer to {name!r} in each entry, and values[{position}] "
-                    "has none"
+                    f"values[{position}] must have an answer to {name!r}, as each entry has"
                 )
         return [row[name] for row in table]
     unnamed = isinstance(table, np.ndarray) and table.dtype.names is None
@@ -436,4 +437,4 @@ def _column(table: Any, name: str) -> Any:
         return table[name]
     except Exception as error:
         # Every library has an exception of its own for a missing column.
-        raise InvalidValueError(f"table must have the column {name!r}, and it has none") from error
+        raise InvalidValueError(f"table must have the column {name!r}") from error

@@ -1,7 +1,7 @@
 """Keys that sign plans: Ed25519 (RFC 8032).
 
-Whoever publishes a plan signs it, and devices that know the public key refuse any other plan. A
-secret key lives in a file of its own, a line of JSON that only its owner can read.
+The publisher of a plan signs it, and devices that know the public key refuse any other plan. A
+secret key is stored in a separate file: a line of JSON that only its owner can read.
 """
 
 from __future__ import annotations
@@ -58,12 +58,12 @@ class SigningKey:
 
     @classmethod
     def generate(cls) -> SigningKey:
-        """Make a new key from the randomness of the operating system.
+        """Generate a new key from the randomness of the operating system.
 
         Returns
         -------
         SigningKey
-            A key that nobody had before.
+            A new random key.
 
         Examples
         --------
@@ -83,12 +83,12 @@ class SigningKey:
         Parameters
         ----------
         message
-            What is signed.
+            The message to sign.
 
         Returns
         -------
         bytes
-            The signature, 64 bytes; the same for the same message.
+            The signature: 64 bytes, always the same for the same message.
 
         Raises
         ------
@@ -109,12 +109,12 @@ class SigningKey:
         Parameters
         ----------
         path
-            The file. An existing one is left as it is: a key that is lost cannot be had back.
+            The file. An existing file is never overwritten: a lost key cannot be recovered.
 
         Raises
         ------
         FileExistsError
-            If there is something at ``path``.
+            If ``path`` exists.
         OSError
             If the file cannot be written.
 
@@ -153,10 +153,10 @@ class SigningKey:
         Raises
         ------
         CorruptDataError
-            If it is no file of a key, or its two halves do not belong together. The message shows
-            nothing of what the file holds.
+            If it is not a key file, or its two halves do not belong together. The message shows
+            nothing of its content.
         InvalidValueError
-            If others than its owner can read the file.
+            If anyone but its owner can read the file.
         OSError
             If the file cannot be read.
         """
@@ -177,12 +177,12 @@ class SigningKey:
                 key = cls(bytes.fromhex(secret))
                 if key.public_key == public_key:
                     return key
-                raise CorruptDataError(f"{name}: the public key is not that of the secret key")
+                raise CorruptDataError(f"{name}: the public key does not belong to the secret key")
         # Nothing of the file is shown: it may hold a secret.
         raise CorruptDataError(f"{name}: not a signing key of turnout, of version {_VERSION}")
 
     def __reduce__(self) -> NoReturn:
-        """Refuse to be pickled or copied: a secret key is in its file only."""
+        """Refuse pickling and copying: a secret key stays in its file."""
         raise InvalidTypeError("a SigningKey cannot be pickled: write it to a file of its own")
 
     def __eq__(self, other: object) -> bool:
@@ -202,7 +202,7 @@ def public_key_bytes(argument: str, value: object) -> bytes:
     """Return the 32 bytes of a public key in hexadecimal."""
     expected = "a public key of 64 hexadecimal digits"
     if not isinstance(value, str):
-        # Who mixes up the keys gives the secret one.
+        # Somebody who confuses the keys passes the secret one.
         raise _arguments.mistyped(f"{argument} must be {expected}", _arguments.Private(value))
     if not _KEY.fullmatch(value.lower()):
         raise InvalidValueError(f"{argument} must be {expected}, got {len(value)} characters")
@@ -210,14 +210,14 @@ def public_key_bytes(argument: str, value: object) -> bytes:
 
 
 def verify(public_key: str, message: bytes, signature: bytes) -> bool:
-    """Say whether a signature is that of the message under a public key.
+    """Return whether a signature of a message is valid under a public key.
 
     Parameters
     ----------
     public_key
         The public key, 64 hexadecimal digits.
     message
-        What was signed.
+        The signed message.
     signature
         The signature, 64 bytes.
 

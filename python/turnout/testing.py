@@ -1,12 +1,12 @@
-"""The contract of a kind of question: what every randomizer does, and whoever writes one checks.
+"""Checks that a new kind of question keeps the contract of all kinds.
 
 >>> import turnout as tn
 >>> from turnout.testing import check_randomizer
 >>> check_randomizer(tn.DirectEncoding(1.0, 3), [0, 1, 2] * 100)["message"]
 'works'
 
-Every verb of :data:`VERBS` is run on small data and its result compared with that of another way to
-it. What a kind refuses it refuses with a reason, which stands in the result.
+Each verb of :data:`VERBS` is run on small data, and its result is compared with that of an
+equivalent way. A kind that refuses a verb gives a reason, which the result contains.
 """
 
 from __future__ import annotations
@@ -72,19 +72,19 @@ def check_randomizer(oracle: Any, answers: Any) -> dict[str, str]:
         A randomizer of the kind: an instance of a subclass of
         :class:`turnout.collecting.kind.Kind`.
     answers
-        At least a hundred answers of its domain, not all alike: what ``randomize`` takes.
+        At least a hundred answers of its domain, not all equal, as ``randomize`` accepts them.
 
     Returns
     -------
     dict
-        For each name of :data:`VERBS` ``"works"``, or the reason why the kind refuses it.
+        ``"works"`` for each name of :data:`VERBS`, or the reason why the kind refuses it.
 
     Raises
     ------
     AssertionError
-        If a verb does not do what all kinds do; says which and what.
+        If a verb breaks the contract; the message names the verb and the difference.
     InvalidTypeError, InvalidValueError
-        If ``oracle`` is no randomizer, or there are too few answers.
+        If ``oracle`` is not a randomizer, or there are too few answers.
 
     Examples
     --------
@@ -107,12 +107,12 @@ def check_randomizer(oracle: Any, answers: Any) -> dict[str, str]:
 
 
 def checked_verb(name: str, oracle: Any, answers: Any, folder: Path) -> str:
-    """Run one verb: ``"works"``, or the reason why the kind refuses it.
+    """Run one verb; return ``"works"``, or the reason why the kind refuses it.
 
     Raises
     ------
     AssertionError
-        If it does not do what all kinds do.
+        If the verb breaks the contract.
     """
     try:
         VERBS[name](oracle, answers, folder)
@@ -126,7 +126,7 @@ def checked_verb(name: str, oracle: Any, answers: Any, folder: Path) -> str:
 
 
 def _may_refuse(name: str, oracle: Any) -> bool:
-    """Whether a kind may refuse a verb: what needs a client's state, own rates, noise by blocks."""
+    """Return whether a kind may refuse a verb."""
     if name == "message":
         return not oracle.fresh
     if name == "personal rates":
@@ -140,7 +140,7 @@ def _may_refuse(name: str, oracle: Any) -> bool:
 
 
 def _pickled(value: Any) -> Any:
-    """Give what is left of a value after pickling it, or copying it if its class has no module."""
+    """Return a value after pickling, or after copying if its class has no module."""
     try:
         return pickle.loads(pickle.dumps(value))
     except (pickle.PicklingError, AttributeError):
@@ -188,15 +188,18 @@ def _randomize(oracle: Any, answers: Any, folder: Path) -> None:
 
 
 def _guarantee(oracle: Any, answers: Any, folder: Path) -> None:
-    """Bound the realised ratio from below, by what is seen in reports of some answers.
+    """Bound the actual likelihood ratio from below, from the reports of some answers.
 
-    One half of the reports chooses events, the other half bounds how much likelier each is under
-    one answer than under the other (Clopper and Pearson, all together failing with 1e-6).
+    One half of the reports selects events. The other half bounds how much likelier each event is
+    under one answer than under the other (Clopper and Pearson). All bounds together fail with
+    probability 1e-6.
     """
     codes = oracle.domain.to_codes(answers)
     _, places = np.unique(codes.reshape(len(codes), -1), axis=0, return_index=True)
     if places.size < 2:
-        raise InvalidValueError("answers must not be all alike: reports of two are compared")
+        raise InvalidValueError(
+            "answers must contain at least two different answers, whose reports are compared"
+        )
     chosen = np.unique(np.linspace(0, places.size - 1, _COMPARED).astype(np.int64))
     ends = [answers[int(places[place])] for place in chosen]
     drawn = [_heard(oracle.randomize([end] * _AUDITED).codes) for end in ends]
@@ -205,14 +208,14 @@ def _guarantee(oracle: Any, answers: Any, folder: Path) -> None:
 
 
 def _heard(codes: Any) -> Any:
-    """Give what is heard of each node, silence as a number that no report has."""
+    """Return the observation of each node; silence is a number that no report has."""
     rows = codes.reshape(len(codes), int(np.prod(codes.shape[1:]))).astype(np.int64)
     silent = np.full((_AUDITED - len(rows), rows.shape[1]), np.iinfo(np.int64).min)
     return np.concatenate([rows, silent])[np.random.default_rng(1).permutation(_AUDITED)]
 
 
 def _compare(ends: tuple[Any, Any], drawn: tuple[Any, Any], ratio: Any) -> None:
-    """Bound how much likelier events are under one answer than under another."""
+    """Bound the ratio of the probabilities of events under two answers."""
     columns = min(drawn[0].shape[1], _COLUMNS)
     for column in range(columns):
         one, other = (each[:, column].astype(np.int64) for each in drawn)
@@ -235,7 +238,7 @@ def _compare(ends: tuple[Any, Any], drawn: tuple[Any, Any], ratio: Any) -> None:
 
 
 def _share(count: int) -> tuple[float, float]:
-    """Limits of a share of half of the audited reports that fail with a chance of 1e-9."""
+    """Return limits of a share of half of the audited reports, which fail with probability 1e-9."""
     from scipy import special  # noqa: PLC0415
 
     total = _AUDITED // 2
@@ -369,7 +372,7 @@ def _job(oracle: Any, answers: Any, folder: Path) -> None:
 
 
 def _by_thirds(oracle: Any, answers: Any, keys: list[Any]) -> tuple[Any, Any]:
-    """Count every third report by itself."""
+    """Count the reports in three separate thirds."""
     reports = oracle.randomize(answers, seed=5)
     nodes = np.bincount(np.arange(reports.nodes) % 3)
     index = np.arange(len(reports)) % 3

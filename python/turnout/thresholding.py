@@ -1,4 +1,4 @@
-"""Counts of sampled people above a threshold, drawn by somebody who is trusted with the answers."""
+"""Counts of sampled people above a threshold, released by a trusted party."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ _MOST = 2**53
 
 @dataclasses.dataclass(frozen=True)
 class ThresholdedCount:
-    """What a release says of one item.
+    """A release's result for one item.
 
     Attributes
     ----------
     label
         The item.
     kept
-        How many kept people hold it; None if it was not published: fewer than the threshold.
+        The number of kept people who hold it; None if fewer than the threshold, so not published.
     estimate
         ``kept`` divided by the rate; None if it was not published.
     low, high
-        Limits of how many people hold it, kept or not.
+        Limits of the number of people who hold it, kept or not.
     """
 
     label: Hashable
@@ -52,17 +52,17 @@ class ThresholdedCount:
 
 
 class ThresholdedCounts(WithIntervals):
-    """Published counts of kept people: which items reached the threshold, and how often.
+    """The published items and their counts among the kept people.
 
-    Made by :func:`sample_and_threshold`. Everything here is public.
+    :func:`sample_and_threshold` returns it. Everything in it is public.
 
     Notes
     -----
     An estimate is the count of kept people divided by the rate. Over all releases it is biased: an
-    item is published only where its count came out large enough, so that estimates next to the
-    threshold are too large on average, and what is unpublished is missing in every sum of
-    estimates. The intervals are right all the same, published or not: whatever the true count of an
-    item, with probability ``level`` at least the interval of :meth:`count_of` holds it.
+    item is published only if its count is large enough. Estimates near the threshold are therefore
+    too large on average, and unpublished items are missing in every sum of estimates. The intervals
+    are valid all the same, published or not: whatever the true count of an item, the interval of
+    :meth:`count_of` contains it with probability at least ``level``.
     """
 
     _columns = tuple(field.name for field in dataclasses.fields(ThresholdedCount))
@@ -87,31 +87,31 @@ class ThresholdedCounts(WithIntervals):
 
     @property
     def mechanism(self) -> SampleAndThreshold:
-        """What was done, and what it costs."""
+        """The mechanism, which gives the privacy cost."""
         return self._mechanism
 
     @property
     def labels(self) -> tuple[Hashable, ...]:
-        """The items that were published, the most frequent one first."""
+        """The published items, the most frequent first."""
         return tuple(self._counts)
 
     @property
     def counts(self) -> Integers:
-        """How many kept people hold each published item."""
+        """The number of kept people who hold each published item."""
         return np.array(list(self._counts.values()), dtype=np.int64)
 
     @property
     def estimates(self) -> Floats:
-        """The counts divided by the rate: how many people hold each published item."""
+        """The estimated number of people who hold each published item: ``counts / rate``."""
         return self.counts / self._mechanism.rate
 
     def interval(self, level: float = 0.95) -> tuple[Integers, Integers]:
-        """Limit how many people hold each published item.
+        """Return confidence limits for each published item.
 
         Parameters
         ----------
         level
-            How likely each interval holds the truth at least, each on its own.
+            The least probability that an interval contains the truth, for each interval separately.
 
         Returns
         -------
@@ -121,12 +121,12 @@ class ThresholdedCounts(WithIntervals):
         Raises
         ------
         InvalidTypeError, InvalidValueError
-            If ``level`` is no level between 0 and 1.
+            If ``level`` is not a level between 0 and 1.
         """
         return self._limits(self.counts, level)
 
     def _limits(self, counts: Integers, level: float) -> tuple[Integers, Integers]:
-        """Limit how many people hold items of which so many are kept: each tail by itself."""
+        """Return limits of the number of people who hold items, given the numbers kept."""
         rate, tail = self._mechanism.rate, 0.5 * (1.0 - _arguments.confidence("level", level))
         low = first(lambda people: at_least(people, counts, rate) > tail, counts.size, _MOST - 1)
         # The fewest that are too many.
@@ -136,7 +136,7 @@ class ThresholdedCounts(WithIntervals):
         return low, over - 1
 
     def below(self, level: float = 0.95) -> int:
-        """Limit how many people hold an item that was not published.
+        """Return an upper confidence limit for an item that was not published.
 
         Parameters
         ----------
@@ -146,18 +146,18 @@ class ThresholdedCounts(WithIntervals):
         Returns
         -------
         int
-            From 0 up to this many: what a count below the threshold leaves open.
+            The largest number of people that a count below the threshold allows.
 
         Raises
         ------
         InvalidTypeError, InvalidValueError
-            If ``level`` is no level between 0 and 1.
+            If ``level`` is not a level between 0 and 1.
         """
         _, most = self._limits(np.array([self._mechanism.threshold - 1]), level)
         return int(most[0])
 
     def count_of(self, label: Hashable, level: float = 0.95) -> ThresholdedCount:
-        """Say what is known of an item, published or not.
+        """Return the count and the limits of an item, published or not.
 
         Parameters
         ----------
@@ -174,7 +174,7 @@ class ThresholdedCounts(WithIntervals):
         Raises
         ------
         InvalidTypeError, InvalidValueError
-            If ``label`` can be no item, or ``level`` is no level between 0 and 1.
+            If ``label`` cannot be an item, or ``level`` is not a level between 0 and 1.
 
         Examples
         --------
@@ -192,12 +192,12 @@ class ThresholdedCounts(WithIntervals):
         return ThresholdedCount(label, kept, kept / self._mechanism.rate, int(low[0]), int(high[0]))
 
     def chance_of_publication(self, people: int) -> float:
-        """Say how likely an item that so many people hold is published.
+        """Return the probability that an item is published, given how many people hold it.
 
         Parameters
         ----------
         people
-            How many people hold it.
+            The number of people who hold it.
 
         Returns
         -------
@@ -207,7 +207,7 @@ class ThresholdedCounts(WithIntervals):
         Raises
         ------
         InvalidTypeError, InvalidValueError
-            If it is no number of people.
+            If it is not a number of people.
 
         Examples
         --------
@@ -230,7 +230,7 @@ class ThresholdedCounts(WithIntervals):
         Returns
         -------
         list of dict
-            With the names of :class:`ThresholdedCount`.
+            One dictionary for each item, with the names of :class:`ThresholdedCount`.
         """
         limits = self.interval(level)
         return records_of(self._columns, self.labels, self.counts, self.estimates, *limits)
@@ -248,7 +248,7 @@ class ThresholdedCounts(WithIntervals):
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        """Show what was done and how many items were published."""
+        """Show the mechanism and the number of published items."""
         return f"<ThresholdedCounts: {len(self)} items, {self._mechanism!r}>"
 
 
@@ -263,30 +263,30 @@ def sample_and_threshold(
     ledger: PrivacyLedger | None = None,
     seed: int | None = None,
 ) -> ThresholdedCounts:
-    """Publish how many sampled people hold each item, where at least ``threshold`` of them do.
+    """Publish the counts of items that at least ``threshold`` of the sampled people hold.
 
-    Whoever runs this is trusted with the answers. What it returns may be given to anybody: it is
-    (epsilon, delta)-private for each person, without noise, and names no item that was not listed
-    by enough people.
+    Whoever runs this is trusted with the answers. Its result may be given to anyone. It is
+    (epsilon, delta)-private for each person, without noise, and names only items that enough people
+    hold.
 
     Parameters
     ----------
     values
-        One item for each person: anything that can be compared and hashed. They need not be listed
+        One item for each person: any values that can be compared and hashed. They need not be known
         beforehand.
     threshold
-        The smallest count that is published, from 1 to 10^5.
+        The smallest published count, from 1 to 10^5.
     rate
-        The probability that a person is kept, above 0. Or, instead of it:
+        The probability that a person is kept, above 0. Alternatively, pass:
     epsilon, delta
-        What a release may cost: the largest rate for which it does is taken.
+        The privacy limits of the release; the largest rate that meets them is used.
     adjacency
-        Which neighbours ``epsilon`` and ``delta`` are about: ``"add_or_remove"`` a person (default)
-        or ``"replace"`` one's item.
+        The neighbours that ``epsilon`` and ``delta`` compare: ``"add_or_remove"`` a person
+        (default) or ``"replace"`` a person's item.
     ledger
-        What the release is written to before it is drawn, if any.
+        The ledger that records the release before it is drawn, if any.
     seed
-        For tests and simulations only: whoever knows the seed knows who was kept.
+        For tests and simulations only: anyone who knows the seed knows who was kept.
 
     Returns
     -------
@@ -299,12 +299,12 @@ def sample_and_threshold(
         If an argument is of the wrong type or out of range, neither or both of a rate and a target
         are given, or an item is missing (None, NaN) or cannot be hashed.
     BudgetExceededError
-        If the ledger cannot pay for it; nothing was drawn then.
+        If the ledger's budget is too small; nothing was drawn then.
 
     Notes
     -----
-    Each person holds one item; who holds several pays for each, as by composition. People who
-    collude do not count towards the threshold.
+    Each person holds one item. For a person with several items the cost is that of a composition.
+    People who collude do not count towards the threshold.
 
     Examples
     --------
@@ -354,7 +354,7 @@ def _mechanism(
 
 
 def _items(values: Any) -> list[Any] | Array:
-    """Take one item for each person, all of them checked: who was kept must not show in errors."""
+    """Return one item for each person; check all, so that errors do not reveal who was kept."""
     if isinstance(values, np.ndarray) and values.ndim != 1:
         raise InvalidValueError(
             f"values must hold one item for each person, got an array of shape {values.shape}"
@@ -373,7 +373,7 @@ def _items(values: Any) -> list[Any] | Array:
 
 
 def _check_label(label: Any, argument: str = "label") -> None:
-    """Refuse what can be no item."""
+    """Refuse a value that cannot be an item."""
     try:
         hash(label)
     except TypeError:

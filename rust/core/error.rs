@@ -1,14 +1,14 @@
 //! The one error type of the core.
 
-/// What the core refuses, and why.
+/// An error of the core: what it refuses, and why.
 ///
-/// Each variant carries what was expected and where, so that a caller need not parse a message. Of
-/// parameters it carries the refused value too; of what may be a person's (codes, values, gradients,
-/// shares, coins) the position alone, since messages end up in logs.
+/// Each variant says what was expected and where, so that a caller need not parse a message. An
+/// error about a parameter also holds the refused value. An error about data of a person (codes,
+/// values, gradients, shares, coins) holds only the position, because messages end up in logs.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Epsilon is not a finite number in the range that 64-bit words can realise.
+    /// Epsilon is not a finite number within the range that 64-bit words can realise.
     #[error("epsilon must be a finite number above 0 and at most {maximum}, got {value:?}")]
     Epsilon {
         /// The refused value.
@@ -17,7 +17,7 @@ pub enum Error {
         maximum: f64,
     },
 
-    /// Epsilon is so small that reports would say nothing.
+    /// Epsilon is so small that reports would carry no information.
     #[error(
         "epsilon = {epsilon:?} is too small for a domain of {domain_size} codes: \
          every code would be as good as equally likely and reports would say nothing"
@@ -29,7 +29,7 @@ pub enum Error {
         domain_size: u64,
     },
 
-    /// A probability is not in the range that its use needs.
+    /// A probability is outside the range that its use needs.
     #[error("{argument} must be a probability in (0, 1], got {value}")]
     Probability {
         /// The name of the argument.
@@ -38,7 +38,7 @@ pub enum Error {
         value: f64,
     },
 
-    /// One of many participation probabilities is out of range.
+    /// One of several participation probabilities is out of range.
     #[error("probabilities[{index}] must be in [2^-30, 1], got {value}")]
     NodeProbability {
         /// The position of the first refused value.
@@ -70,7 +70,7 @@ pub enum Error {
         buckets: u64,
     },
 
-    /// Codes outside the domain.
+    /// Some codes are outside the domain.
     #[error(
         "{argument}[{index}] is not a code of the domain: expected an integer from 0 to {} \
          ({offenders} such value(s) in all)", .domain_size - 1
@@ -86,7 +86,7 @@ pub enum Error {
         offenders: usize,
     },
 
-    /// A report that the oracle cannot have made.
+    /// A report is one that the oracle cannot have made.
     #[error("reports[{index}] is not a report of this oracle: expected {expected}")]
     Report {
         /// The position of the first offender.
@@ -95,7 +95,7 @@ pub enum Error {
         expected: String,
     },
 
-    /// Two arguments that go together have different lengths.
+    /// Two arguments that belong together have different lengths.
     #[error("{left} and {right} must have the same length, got {left_length} and {right_length}")]
     LengthMismatch {
         /// The name of the first argument.
@@ -133,7 +133,7 @@ pub enum Error {
         modulus: u64,
     },
 
-    /// Elements come in another integer type than those of the field.
+    /// The integer type of the elements is not the one that the field uses.
     #[error("elements modulo {modulus} are integers of {expected} bits, got {found} bits")]
     ElementWidth {
         /// The modulus of the field.
@@ -144,7 +144,7 @@ pub enum Error {
         found: u32,
     },
 
-    /// Two sums are over different fields.
+    /// Two sums belong to different fields.
     #[error("sums must be over the same field, got the moduli {left} and {right}")]
     FieldMismatch {
         /// The modulus of the one.
@@ -175,7 +175,7 @@ pub enum Error {
         value: u8,
     },
 
-    /// Counts add up to more than 64 bits hold.
+    /// The counts add up to more than 64 bits hold.
     #[error("{argument} adds up to more than 2^64 - 1")]
     CountOverflow {
         /// The name of the argument.
@@ -193,7 +193,7 @@ pub enum Error {
         expected: &'static str,
     },
 
-    /// An entry of an array of integers is not what the other arguments allow.
+    /// An entry of an array of integers does not fit the other arguments.
     #[error("{argument}[{index}] must be {expected}")]
     Entry {
         /// The name of the argument.
@@ -204,7 +204,7 @@ pub enum Error {
         expected: &'static str,
     },
 
-    /// An item is reported, but nobody would receive the shares.
+    /// An item is reported, but no user is elected to receive its shares.
     #[error("item {item} is reported by {reporters} user(s), but no user is elected for it")]
     NobodyElected {
         /// The item.
@@ -213,7 +213,7 @@ pub enum Error {
         reporters: usize,
     },
 
-    /// Bounds of values that are none.
+    /// The bounds of the values are invalid.
     #[error(
         "bounds must be two finite numbers, the lower before the upper and 1e-100 to 1e100 apart, \
          got ({low:?}, {high:?})"
@@ -234,7 +234,7 @@ pub enum Error {
         maximum: u64,
     },
 
-    /// Values outside their bounds.
+    /// Some values are outside their bounds.
     #[error(
         "values[{}] is not within the bounds ({low:?}, {high:?}) ({offenders} such value(s) in \
          all)", place(*.node, *.coordinate, *.dimensions)
@@ -254,7 +254,7 @@ pub enum Error {
         offenders: usize,
     },
 
-    /// An example has an entry that is no finite number.
+    /// An example has an entry that is not a finite number.
     #[error("{argument} of example {example} must be finite numbers")]
     NotFinite {
         /// The name of the argument.

@@ -1,24 +1,24 @@
-//! Names of persons that say nothing about them: keyed digests of identifiers.
+//! Pseudonyms of persons: keyed digests of their identifiers.
 //!
 //! With a secret key the digest (BLAKE3 in its keyed mode, cut to 128 bits) is a pseudo-random
-//! function: equal identifiers have equal digests, and without the key nothing else can be told of
-//! them. Among 2^40 persons two have the same digest with probability 2^-49.
+//! function. Equal identifiers have equal digests, and without the key the digests reveal nothing
+//! else about the identifiers. Among 2^40 persons, two have the same digest with probability 2^-49.
 
 use blake3::Hasher;
 
 use crate::parallel::{self, chunk};
 use crate::{Error, Result};
 
-/// Bytes of a key.
+/// Number of bytes of a key.
 pub const KEY_BYTES: usize = 32;
 
-/// Bytes of a digest.
+/// Number of bytes of a digest.
 pub const DIGEST_BYTES: usize = 16;
 
 /// Entries that one task takes.
 const TOGETHER: usize = 1 << 12;
 
-/// The digests of the entries of a column, on the current rayon pool.
+/// Computes the digests of the entries of a column, on the current rayon pool.
 ///
 /// Entry `i` is `data[offsets[i]..offsets[i + 1]]`, as in an Arrow column of variable length.
 /// `context` separates the uses of one key: digests of different contexts cannot be compared.

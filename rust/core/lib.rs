@@ -7,28 +7,29 @@
 //! * [`accounting`]: what random participation, sampling and shuffling cost in privacy;
 //! * [`federated`]: selection, noise and clipping for training by clients that join at random;
 //! * [`frequency`]: local randomizers of categorical answers under partial participation;
-//! * [`mean`]: local randomizers of numbers, likewise;
+//! * [`mean`]: local randomizers of numbers under partial participation;
 //! * [`noise`]: integer noise whose law is exact;
-//! * [`rows`]: where the rows of delimited text end, and what no two readers take alike;
+//! * [`rows`]: where the rows of delimited text end, and which text different readers would read
+//!   differently;
 //! * [`samplers`]: draws whose law stays in a band around a public reference;
 //! * [`sharing`]: prime fields, additive shares and two-stage sets, for sums without a trusted
 //!   server;
 //! * [`tickets`]: blind signatures, so that each invited person sends one message unseen;
 //! * [`verified`]: sums whose every report is proven valid;
 //! * [`wire`]: plans and messages;
-//! * [`device`]: what answers a plan;
+//! * [`device`]: answers a plan;
 //! * [`dap`]: messages of the Distributed Aggregation Protocol, and their encryption.
 //!
-//! Kernels run on the current rayon pool and give the same result whatever its number of threads:
-//! random streams belong to fixed chunks of nodes, never to threads.
+//! Kernels run on the current rayon pool. They give the same result for any number of threads,
+//! because random streams belong to fixed chunks of nodes, never to threads.
 //!
 //! # Features
 //!
-//! All are on by default. [`random`], [`noise`], [`frequency`] and [`mean`] are always there.
+//! All are on by default. [`random`], [`noise`], [`frequency`] and [`mean`] need no feature.
 //!
-//! * `accounting`, `dap`, `device`, `federated`, `identity`, `samplers`, `sharing`, `tickets`, `verified`,
-//!   `wire`: the modules of these names;
-//! * `parallel`: rayon. Without it kernels run on the calling thread, with the same results.
+//! * `accounting`, `dap`, `device`, `federated`, `identity`, `samplers`, `sharing`, `tickets`,
+//!   `verified`, `wire`: the module of the same name;
+//! * `parallel`: rayon. Without it, kernels run on the calling thread and give the same results.
 //!
 //! A device needs `default-features = false, features = ["device"]`.
 //!

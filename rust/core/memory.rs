@@ -1,4 +1,4 @@
-//! Memory that may not be there.
+//! Allocation that reports an error if there is not enough memory.
 
 use crate::{Error, Result};
 

@@ -1,7 +1,8 @@
-//! The one door to the rayon pool. Without the feature `parallel` all is done by the calling thread.
+//! The only place that uses the rayon pool. Without the feature `parallel`, the calling thread does
+//! all the work.
 //!
-//! Rayon's plumbing is compiled anew for every closure that it is given, at a few thousand lines a
-//! time. What is done in parallel here takes microseconds at least, so a call through a pointer
+//! The compiler builds rayon's plumbing anew for every closure that rayon is given, a few thousand
+//! lines each time. Parallel work here takes microseconds at least, so a call through a pointer
 //! costs nothing, and the plumbing is compiled once.
 
 use std::sync::atomic::{AtomicBool, Ordering};

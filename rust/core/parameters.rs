@@ -1,16 +1,16 @@
-//! Validating newtypes: a value of one of these types is always usable.
+//! Newtypes that check their value: a value of one of these types is always usable.
 
 use crate::{Error, Result};
 
 /// A privacy parameter of pure local differential privacy, in nats.
 ///
-/// Finite, above zero and at most [`Epsilon::MAXIMUM`].
+/// It is finite, above zero and at most [`Epsilon::MAXIMUM`].
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
 pub struct Epsilon(f64);
 
 impl Epsilon {
-    /// The largest epsilon: a 64-bit word cannot realise a likelihood ratio above 2^64 = `e^44.36`,
-    /// and below 42 one is realised to eleven digits.
+    /// The largest epsilon. A 64-bit word cannot realise a likelihood ratio above 2^64 = `e^44.36`;
+    /// below 42 it realises one to eleven digits.
     pub const MAXIMUM: f64 = 42.0;
 
     /// Checks a value.
@@ -41,14 +41,14 @@ impl Epsilon {
     }
 }
 
-/// A probability of taking part: in (0, 1].
+/// A probability of taking part, in (0, 1].
 ///
-/// Zero is refused: nothing can be estimated from nodes that never report.
+/// Zero is refused, because nodes that never report allow no estimate.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
 pub struct Probability(f64);
 
 impl Probability {
-    /// Certainty.
+    /// The probability 1.
     pub const ONE: Self = Self(1.0);
 
     /// Checks a value.
@@ -84,7 +84,7 @@ impl Probability {
 pub struct DomainSize(u32);
 
 impl DomainSize {
-    /// The largest size: codes are reported in at most 32 bits.
+    /// The largest size: a report holds a code in at most 32 bits.
     pub const MAXIMUM: u64 = u32::MAX as u64;
 
     /// Checks a value.
@@ -118,7 +118,7 @@ impl DomainSize {
         self.0 as usize
     }
 
-    /// Never true: a domain has at least two codes.
+    /// Returns false: a domain has at least two codes.
     #[must_use]
     pub const fn is_empty(self) -> bool {
         false

@@ -1,4 +1,4 @@
-//! Deterministic primality of 64-bit integers.
+//! A deterministic primality test for 64-bit integers.
 
 /// The first twelve primes: as bases of the Miller-Rabin test they decide every integer below
 /// 3.18e23 (Sorenson and Webster, "Strong pseudoprimes to twelve prime bases", Mathematics of

@@ -1,10 +1,12 @@
-//! Tickets: blind signatures that let each invited person send one message, without telling whose it is.
+//! Tickets: blind signatures that let each invited person send one message, without telling who
+//! sent it.
 //!
-//! A server signs a ticket without seeing it, once for each invitation. Whoever has the ticket sends it with
-//! a message. The server accepts the signature as its own, and cannot tell to which invitation it belongs,
-//! because the number that it signed was blinded. The scheme is RSABSSA-SHA384-PSS-Randomized of RFC 9474,
-//! section 5. The secret key is used by the crate `rsa` alone, which blinds its own arithmetic; what a device
-//! adds (sections 4.2 and 4.4) touches the device's own numbers.
+//! A server signs a ticket without seeing it, once for each invitation. The person who has the
+//! ticket sends it with a message. The server recognises its own signature, but cannot tell to
+//! which invitation it belongs, because the number that it signed was blinded. The scheme is
+//! RSABSSA-SHA384-PSS-Randomized of RFC 9474, section 5. Only the crate `rsa`, which blinds its own
+//! arithmetic, uses the secret key. The code of a device (sections 4.2 and 4.4) handles only the
+//! device's own numbers.
 //!
 //! ```
 //! use turnout_core::tickets::{Ticket, TicketKey};
@@ -35,8 +37,8 @@ use rsa::{BoxedUint, PrivateKey, PublicKey};
 use sha2::{Digest, Sha384};
 use zeroize::Zeroizing;
 
-/// The modulus of a key that is made here, in bits: RSA-2048, whose security is about that of 112 bits. A
-/// ticket must hold for as long as its collection does, not for decades.
+/// The number of bits of the modulus of a generated key. RSA-2048 is about as secure as 112 bits. A
+/// ticket must stay secure as long as its collection runs, not for decades.
 pub const MODULUS_BITS: usize = 2048;
 
 /// The longest modulus that is accepted, in bits.
@@ -45,14 +47,14 @@ const LARGEST_MODULUS_BITS: usize = 4096;
 /// The bytes of a ticket's own number, and of the number that randomises what is signed.
 const NUMBER_BYTES: usize = 32;
 
-/// What tickets refuse.
+/// Why tickets, or their keys, are refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TicketError {
-    /// The bytes of a key are no RSA key in PKCS 8 or SPKI that RFC 9474 allows.
+    /// The bytes are not an RSA key in PKCS 8 or SPKI that RFC 9474 allows.
     #[error("a key of tickets must be an RSA key of 2048 to 4096 bits, in DER (PKCS 8 or SPKI)")]
     Key,
-    /// A blinded number, a signature or a ticket has another length than the key gives it.
+    /// A blinded number, a signature or a ticket has a length that does not fit the key.
     #[error("{what} must have {expected} bytes, got {given}")]
     Length {
         /// What it is.
@@ -65,7 +67,7 @@ pub enum TicketError {
     /// The number to be signed is not below the modulus.
     #[error("a blinded ticket must be a number below the modulus of the key")]
     Blinded,
-    /// The server's answer is no signature of what was sent to it.
+    /// The server's answer is not a signature of the number sent to it.
     #[error("the answer of the server is not a signature of this ticket")]
     Answer,
     /// The operating system gave no random bytes.
@@ -76,12 +78,13 @@ pub enum TicketError {
 /// The bytes of a hash and of a salt.
 const HASH_BYTES: usize = 48;
 
-/// The secret key of a server that signs tickets. It is never shown, and overwritten when it is dropped.
+/// The secret key of a server that signs tickets. It is never shown, and is overwritten when it is
+/// dropped.
 pub struct TicketKey(PrivateKey);
 
 impl TicketKey {
-    /// A new key of [`MODULUS_BITS`] bits, from the operating system's randomness. It takes some tenths of a
-    /// second.
+    /// Generates a key of [`MODULUS_BITS`] bits, from the operating system's randomness. This takes
+    /// some tenths of a second.
     ///
     /// # Errors
     ///
@@ -93,11 +96,11 @@ impl TicketKey {
         Ok(Self(key))
     }
 
-    /// The key in DER, PKCS 8.
+    /// Reads a key from DER, PKCS 8.
     ///
     /// # Errors
     ///
-    /// [`TicketError::Key`] if `der` is no such key.
+    /// [`TicketError::Key`] if `der` is not such a key.
     pub fn from_der(der: &[u8]) -> Result<Self, TicketError> {
         let mut key = PrivateKey::from_pkcs8_der(der).map_err(|_| TicketError::Key)?;
         key.validate().map_err(|_| TicketError::Key)?;
@@ -106,7 +109,7 @@ impl TicketKey {
         Ok(Self(key))
     }
 
-    /// Its bytes in DER, PKCS 8, which are overwritten when they are dropped.
+    /// Returns the key in DER, PKCS 8. The bytes are overwritten when they are dropped.
     ///
     /// # Errors
     ///
@@ -116,17 +119,18 @@ impl TicketKey {
         Ok(Zeroizing::new(der.as_bytes().to_vec()))
     }
 
-    /// Its public key.
+    /// Returns its public key.
     #[must_use]
     pub fn public_key(&self) -> TicketPublicKey {
         TicketPublicKey(self.0.to_public_key())
     }
 
-    /// Sign a blinded ticket (RFC 9474, section 4.3). The same one always gets the same answer.
+    /// Signs a blinded ticket (RFC 9474, section 4.3). The same blinded ticket always gets the same
+    /// signature.
     ///
     /// # Errors
     ///
-    /// [`TicketError::Length`] or [`TicketError::Blinded`] if it is no number below the modulus.
+    /// [`TicketError::Length`] or [`TicketError::Blinded`] if it is not a number below the modulus.
     pub fn sign(&self, blinded: &[u8]) -> Result<Vec<u8>, TicketError> {
         exactly("a blinded ticket", self.0.size(), blinded)?;
         let precision = self.0.n().bits_precision();
@@ -145,24 +149,24 @@ impl fmt::Debug for TicketKey {
     }
 }
 
-/// The public key by which everybody checks tickets. Everybody must see the same one: a key of one's own
-/// would tell whose ticket it is.
+/// The public key, with which everybody checks tickets. Everybody must use the same key: a key
+/// given to one person alone would identify that person's ticket.
 #[derive(Clone, PartialEq, Eq)]
 pub struct TicketPublicKey(PublicKey);
 
 impl TicketPublicKey {
-    /// The key in DER, SPKI.
+    /// Reads a key from DER, SPKI.
     ///
     /// # Errors
     ///
-    /// [`TicketError::Key`] if `der` is no such key.
+    /// [`TicketError::Key`] if `der` is not such a key.
     pub fn from_der(der: &[u8]) -> Result<Self, TicketError> {
         let key = PublicKey::from_public_key_der(der).map_err(|_| TicketError::Key)?;
         allowed(&key)?;
         Ok(Self(key))
     }
 
-    /// Its bytes in DER, SPKI, as browsers import them.
+    /// Returns the key in DER, SPKI, the form that browsers import.
     ///
     /// # Errors
     ///
@@ -172,17 +176,17 @@ impl TicketPublicKey {
         Ok(der.as_bytes().to_vec())
     }
 
-    /// The bytes of its modulus, which blinded tickets and signatures have too.
+    /// Returns the number of bytes of its modulus; blinded tickets and signatures have the same.
     #[must_use]
     pub fn modulus_bytes(&self) -> usize {
         self.0.size()
     }
 
-    /// A new ticket, blinded, to be signed (RFC 9474, sections 4.1 and 4.2).
+    /// Makes a new ticket and blinds it, ready to be signed (RFC 9474, sections 4.1 and 4.2).
     ///
     /// # Errors
     ///
-    /// [`TicketError::Randomness`] if the operating system gives none.
+    /// [`TicketError::Randomness`] if the operating system gives no random bytes.
     pub fn request(&self) -> Result<TicketRequest, TicketError> {
         let (number, randomizer) = (random()?, random()?);
         let salt = random()?;
@@ -232,7 +236,7 @@ impl TicketPublicKey {
         BigUint::from_bytes_be(&self.0.n().as_ref().to_be_bytes())
     }
 
-    /// Whether the ticket bears a signature of this key (RFC 9474, section 4.5).
+    /// Tells whether this key signed the ticket (RFC 9474, section 4.5).
     #[must_use]
     pub fn verifies(&self, ticket: &Ticket) -> bool {
         let hash = hash(&[&ticket.randomizer, &ticket.number]);
@@ -246,7 +250,8 @@ impl fmt::Debug for TicketPublicKey {
     }
 }
 
-/// A ticket that waits for its signature. It is never shown: with it the server could link the ticket.
+/// A ticket that waits for its signature. It is never shown, because with it the server could link
+/// the ticket.
 pub struct TicketRequest {
     key: TicketPublicKey,
     number: [u8; NUMBER_BYTES],
@@ -256,17 +261,18 @@ pub struct TicketRequest {
 }
 
 impl TicketRequest {
-    /// What the server gets: a number that says nothing about the ticket.
+    /// The number to send to the server. It reveals nothing about the ticket.
     #[must_use]
     pub fn blinded(&self) -> &[u8] {
         &self.blinded
     }
 
-    /// The ticket, from the server's answer (RFC 9474, section 4.4).
+    /// Makes the ticket from the server's answer (RFC 9474, section 4.4).
     ///
     /// # Errors
     ///
-    /// [`TicketError::Length`] or [`TicketError::Answer`] if the answer is no signature of it.
+    /// [`TicketError::Length`] or [`TicketError::Answer`] if the answer is not a signature of this
+    /// ticket.
     pub fn finish(&self, answer: &[u8]) -> Result<Ticket, TicketError> {
         exactly("the answer of the server", self.key.modulus_bytes(), answer)?;
         let signature = self.key.unblinded(answer, &self.inverse);
@@ -281,7 +287,8 @@ impl fmt::Debug for TicketRequest {
     }
 }
 
-/// A signed ticket: its own number, the number that randomises what was signed, and the signature.
+/// A signed ticket: its own number, the number that randomised the signed message, and the
+/// signature.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Ticket {
     number: [u8; NUMBER_BYTES],
@@ -290,11 +297,11 @@ pub struct Ticket {
 }
 
 impl Ticket {
-    /// The ticket of these bytes: 32 of its number, 32 of the randomizer, and the signature.
+    /// Reads a ticket: 32 bytes of its number, 32 of the randomizer, and the signature.
     ///
     /// # Errors
     ///
-    /// [`TicketError::Length`] if they are too few or too many.
+    /// [`TicketError::Length`] if there are too few or too many bytes.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, TicketError> {
         let wrong = TicketError::Length {
             what: "a ticket",
@@ -315,7 +322,7 @@ impl Ticket {
         [&self.number[..], &self.randomizer[..], &self.signature[..]].concat()
     }
 
-    /// Its own number, by which a ticket that comes twice is known.
+    /// Its own number, by which a server recognises a ticket that is sent twice.
     #[must_use]
     pub fn number(&self) -> &[u8; NUMBER_BYTES] {
         &self.number

@@ -1,4 +1,4 @@
-//! Loops in the vector instructions of the machine.
+//! Loops compiled for the vector instructions of the machine.
 
 use fearless_simd::prelude::*;
 use fearless_simd::{Level, dispatch};

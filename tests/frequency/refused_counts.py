@@ -77,7 +77,7 @@ TALLIES = [
         ("tn.Tally(PLAN, [1, 1, 1], 3, 10**5000)", "nodes must .* a int"),
         (
             "tn.Tally(PLAN, [1, 1, 1], 3, 3, weights=weights(3))",
-            "weights and design must be given for personal participation, and only then",
+            "weights and design must be given if and only if participation is personal",
         ),
         ("tn.Tally(OWN_PLAN, [1, 1, 1], 3, 3)", "weights and design must"),
         (
@@ -108,7 +108,7 @@ ESTIMATES = [
         ("EMPTY.estimate()", "tally has no nodes"),
         (
             "tn.Tally(PLAN, [0, 0, 0], 0, 5).estimate()",
-            '"hajek" divides by the number of reports, and none',
+            "nothing can be estimated: no reports were received",
         ),
         ("PERSONAL.estimate('g')", "'g' needs one participation rate"),
         ("PERSONAL.estimate('c_hat')", "'c_hat' needs one partic"),

@@ -59,7 +59,9 @@ def test_personal_probabilities_are_those_of_the_nodes(statistical: ModuleType) 
         statistical.check_share(int(hit), 100_000, chance, chance)
     with pytest.raises(InvalidValueError, match="one probability for each of the 2"):
         participants(tn.Personalized([0.5]), 2, 1)
-    with pytest.raises(InvalidValueError, match="of a plan"):
+    with pytest.raises(
+        InvalidValueError, match="participation must contain the probabilities, got"
+    ):
         participants(tn.Personalized([0.5])._in_plan(), 1, 1)
 
 

@@ -180,7 +180,7 @@ def test_counts_in_every_form() -> None:
     [
         ({5: 1}, CodeOutsideDomainError, "code 5: expected an integer from 0 to 4"),
         ({-1: 1}, CodeOutsideDomainError, "code -1"),
-        ([(1, 2), (1, 3)], InvalidValueError, "the code 1 twice"),
+        ([(1, 2), (1, 3)], InvalidValueError, "the duplicate code 1"),
         ({1: -2}, InvalidValueError, r"counts\[1\] must be a whole number from 0"),
         ({1: 2**64}, InvalidValueError, r"counts\[1\] must be a whole number"),
         ({1: 1.5}, InvalidValueError, "whole number"),

@@ -232,7 +232,7 @@ def test_groups_of_unknown_variance_have_no_weight() -> None:
         nested = tn.weighting.combine([combined, many])
         assert nested.plan.weights == pytest.approx((0.5, 0.5))
         assert np.isfinite(np.ravel(nested.interval(0.9).width)).all()
-        with pytest.raises(InvalidValueError, match="no group says anything"):
+        with pytest.raises(InvalidValueError, match="no group has any information"):
             tn.weighting.combine([few])
 
 

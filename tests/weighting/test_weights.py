@@ -101,7 +101,7 @@ def test_extremes() -> None:
         ("weights", ([1.0, 0.0],), r"variances\[1\] must be above 0, got 0.0"),
         ("weights", ([1.0, -1.0],), r"variances\[1\] must be above 0"),
         ("weights", ([float("nan")],), r"variances\[0\] must be above 0, got nan"),
-        ("weights", ([float("inf")],), "no group says anything"),
+        ("weights", ([float("inf")],), "no group has any information"),
         ("weights", ([[1.0]],), "variances must be one-dimensional"),
         ("weights", (["a"],), "variances must"),
         ("weights", ([1.0, 2.0], [3]), "sizes must have one number for each of the 2 groups"),

@@ -81,8 +81,8 @@ def tell_of_labels(
         if answers.joint:
             which = f"labels of {', '.join(map(repr, names))}"
         note(
-            f"the {which} are taken from the data and treated as public; state them with --labels"
-            + (" or in a --plan" if answers.joint else " or --labels-file")
+            f"the {which} were taken from the data and treated as public; state them "
+            "with --labels" + (" or in a --plan" if answers.joint else " or --labels-file")
         )
 
 

@@ -165,17 +165,17 @@ def _group(
 
 ACCOUNT = _group(
     "account",
-    "Compute what a release protects: epsilon and delta.\n\n"
-    "[bold]participation[/] accounts for rounds of federated learning with clients that take "
-    "part at random, [bold]calibrate[/] finds the noise that they need, [bold]shuffle[/] "
-    "accounts for shuffled reports, [bold]counts[/] for counts of sampled people, "
-    "[bold]batches[/] for the ways in which trainings draw them. Printed numbers are rounded to "
-    "the safe side.",
+    "Compute the epsilon and delta of a release.\n\n[bold]participation[/] "
+    "covers federated learning with random participation, and "
+    "[bold]calibrate[/] finds the noise it needs. [bold]shuffle[/] covers "
+    "shuffled reports, [bold]counts[/] published counts of sampled people, "
+    "and [bold]batches[/] training on batches. Printed numbers are rounded "
+    "to the safe side.",
     [
         *_later(
             "account.training",
             participation="Account for federated learning with random participation.",
-            calibrate="Find what random participation needs to meet an epsilon and a delta.",
+            calibrate="Find the noise or rate that meets an epsilon and a delta.",
         ),
         *_later(
             "account.crowd",
@@ -184,66 +184,65 @@ ACCOUNT = _group(
         ),
         *_later(
             "account.training",
-            batches="Account for training on batches, in every way in which batches are drawn.",
+            batches="Account for training on batches, for each way of drawing them.",
         ),
     ],
 )
 
 KEY = _group(
     "key",
-    "Keys that sign plans, so that devices can tell a plan of yours from any other.\n\n"
-    "[bold]new[/] makes one, [bold]public[/] prints the half of it that devices get.",
+    "Make keys that sign plans, so that devices can recognise your plans.\n\n"
+    "[bold]new[/] makes a secret key. [bold]public[/] prints its public key, "
+    "which devices need.",
     _later(
         "key",
-        new="Make a new secret key, in a file that only its owner can read.",
-        public="Print the public key of a secret one, 64 hexadecimal digits.",
+        new="Make a new secret key in a file that only you can read.",
+        public="Print the public key that belongs to a secret key.",
     ),
 )
 
 ROUNDS = _group(
     "rounds",
-    "Questions that take rounds: frequent values of which there are far too many to count, and "
-    "rare answers.\n\n"
-    "[bold]hitters[/] and [bold]rare[/] begin, [bold]split[/] asks each person in one round, "
-    "[bold]close[/] takes the tally of a round and writes the plan of the next, [bold]plan[/] "
-    "writes the plan of the open one again, [bold]show[/] says what was found.",
+    "Ask in rounds: find frequent values of a huge domain, or estimate rare "
+    "answers.\n\n[bold]hitters[/] or [bold]rare[/] starts. [bold]split[/] "
+    "assigns each person to one round. [bold]close[/] reads the tally of a "
+    "round and writes the plan of the next round. [bold]plan[/] writes the "
+    "open round's plan again. [bold]show[/] prints the results.",
     _later(
         "rounds",
-        hitters="Begin to look for frequent words or numbers of which there are far too many to "
-        "count.",
-        rare="Begin a collection in two rounds, of which the second asks more of who holds a "
-        "rare answer.",
-        split="Split people into the groups of the rounds: each person is asked in one round.",
+        hitters="Find the most frequent values of a huge domain.",
+        rare="Estimate rare answers in two rounds.",
+        split="Split people into groups, so that each person is asked in one round.",
         close="Close the open round with its tally, and write the plan of the next.",
         plan="Write the plan of the open round again.",
-        show="Show what was found, with intervals, and what happened in each round.",
+        show="Show the values found, with intervals, and a summary of each round.",
     ),
 )
 
 STORE = _group(
     "store",
-    "Stores of [bold]turnout serve[/].\n\n"
-    "[bold]check[/] counts one again, [bold]asked[/] writes down how many people were asked. "
-    "[bold]turnout estimate[/], [bold]report[/] and [bold]tally[/] read a store as a tally.",
+    "Check and complete the stores of turnout serve.\n\n[bold]check[/] "
+    "recounts a store. [bold]asked[/] records how many people were asked. "
+    "[bold]turnout estimate[/], [bold]report[/] and [bold]tally[/] read a "
+    "store as a tally.",
     _later(
         "store",
-        check="Count the messages of a store again, and compare with its tallies.",
-        asked="Write down how many people were asked, which no message says.",
+        check="Recount the messages of a store and compare them with its tallies.",
+        asked="Record how many people were asked.",
     ),
 )
 
 TASK = _group(
     "task",
-    "Rounds that no cheater can spoil: two servers verify a proof with every answer, and neither "
-    "sees one (DAP).\n\n"
-    "[bold]new[/] makes the files of all roles, [bold]turnout serve --task[/] runs a server, "
-    "[bold]upload[/] sends an answer, [bold]result[/] gets the result.",
+    "Run rounds that one cheater cannot spoil, on two servers that verify "
+    "every answer and see none (DAP).\n\n[bold]new[/] makes the files of all "
+    "roles. [bold]turnout serve --task[/] runs a server. [bold]upload[/] "
+    "sends an answer. [bold]result[/] prints the result.",
     _later(
         "task",
-        new="Make a task: the files of its leader, helper, clients and collector, keys included.",
-        upload="Send an answer to a task: shares for both servers, with a proof that it is one "
-        "answer.",
-        result="Get the result of a batch: shares with intervals.",
+        new="Make a task: the files of its leader, helper, clients and collector, with their keys.",
+        upload="Send an answer to a task, as shares with a proof that it is one valid answer.",
+        result="Get the result of a batch, with intervals.",
     ),
 )
 
@@ -251,34 +250,40 @@ TASK = _group(
 COMMANDS = [
     *_later(
         "{}",
-        survey="Randomize the answers of columns and show how often each is given, with intervals.",
-        plan="Plan a collection: which oracle, and which share of the people must report.",
-        randomize="Turn answers into reports that are safe to hand over.",
-        tally="Count the reports of many files into one small tally.",
-        estimate="Estimate how often each answer is given, or the mean of numbers, with honest "
-        "intervals.",
-        report="Write a report of a collection that people can read.",
+        survey="Randomize a table's answers and show the share of each answer, with intervals.",
+        plan="Plan a collection: choose the oracle and how many people must report.",
+        randomize="Randomize answers into reports that are safe to share.",
+        tally="Count reports or messages into one small tally.",
+        estimate="Estimate shares or means from a tally, with intervals.",
+        report="Write a report about a collection, as a page for people.",
     ),
     *_later(
         "{}",
-        serve="Run a collection: take in messages, keep their tallies, and show results.",
-        invite="Make one-time links: one for each person, so that each person answers once.",
+        serve="Run a server that collects messages, keeps tallies and shows results.",
+        invite="Make one-time links, so that each person answers only once.",
     ),
     *_later(
         "{}.command",
-        aggregate="Count answers under secret sharing, so that no server sees one, and the "
-        "counts are private.",
-        sample="Draw one realistic record for each user that is safe to hand over.",
+        aggregate="Count answers under secret sharing, so that no server sees any answer.",
+        sample="Draw one private, realistic record for each person.",
+    ),
+    *_later(
+        "sample.collected",
+        sample_reference="Collect a reference for private records, under local privacy.",
+    ),
+    *_later(
+        "sample.report",
+        sample_report="Compare drawn records with the real ones, if you hold these.",
     ),
     Later(
         "reproduce",
         "turnout_reproduce.command",
-        "Compute figures and tables of the papers again, each with a verdict.",
+        "Reproduce figures and tables of the papers, each with a verdict.",
         extra="reproduce",
     ),
     *_later(
         "{}",
-        demo="Ask 6,366 real people two private questions and compare with the truth.",
+        demo="Collect two answers of 6,366 real people and compare with the truth.",
     ),
     STORE,
     TASK,
@@ -300,24 +305,25 @@ app = typer.Typer(
     name="turnout",
     cls=Application,
     help=(
-        "Private statistics when only some people take part.\n\n"
-        "[bold]survey[/] goes from a table to shares with intervals in one call. "
-        "Three steps: [bold]randomize[/] turns people's answers into reports that protect each of "
-        "them, [bold]tally[/] counts the reports of many files, [bold]estimate[/] computes how "
-        "often each answer is given, with intervals, and [bold]report[/] writes a page about it. "
-        "[bold]plan[/] says before how many reports that takes and writes the plan file that "
-        "drives devices, which [bold]key[/] signs, and [bold]demo[/] shows it on a real survey. "
-        "[bold]serve[/] takes in what devices and browsers send, and [bold]store[/] looks after "
-        "what it keeps. "
-        "[bold]rounds[/] asks some people first and others after them: frequent values that nobody "
-        "can list, and rare answers. "
-        "[bold]aggregate[/] counts answers under secret sharing instead, and [bold]task[/] among "
-        "machines, with proofs. "
-        "[bold]sample[/] draws one realistic record for each user. "
-        "[bold]account[/] computes what random participation, shuffling and sampling protect. "
-        "[bold]reproduce[/] computes figures of the papers again."
+        "Private statistics when only some people take part.\n\n[bold]demo[/] "
+        "shows everything on a real survey. [bold]survey[/] goes from a table to "
+        "shares with intervals in one call. Its three steps are commands too: "
+        "[bold]randomize[/] protects each answer, [bold]tally[/] counts the "
+        "reports, [bold]estimate[/] computes shares or means, and "
+        "[bold]report[/] writes a page about them. [bold]plan[/] finds how many "
+        "reports you need and writes the plan file that devices follow; "
+        "[bold]key[/] makes the keys that sign it. [bold]serve[/] collects what "
+        "devices and browsers send, and [bold]store[/] checks what it keeps. "
+        "[bold]rounds[/] finds frequent values of a huge domain, and rare "
+        "answers. [bold]aggregate[/] counts answers under secret sharing, and "
+        "[bold]task[/] does so on two servers, with proofs. [bold]sample[/] "
+        "draws one realistic record for each person, around what "
+        "[bold]sample-reference[/] may collect before, and [bold]sample-report[/] "
+        "compares the records with the real ones. [bold]account[/] computes "
+        "the privacy of random participation, shuffling and sampling. "
+        "[bold]reproduce[/] reproduces figures of the papers."
     ),
-    epilog="Exit codes: 0 fine, 1 refused (one line on standard error says why), 2 wrong usage.",
+    epilog="Exit codes: 0 success, 1 refused (standard error says why), 2 wrong usage.",
     no_args_is_help=True,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,

@@ -34,7 +34,7 @@ def by_column(
             )
         place = name or columns[0]
         if place in found:
-            raise typer.BadParameter(f"{place!r} has it twice", param_hint=option)
+            raise typer.BadParameter(f"{place!r} is duplicated", param_hint=option)
         try:
             found[place] = read(text if name is None else text.removeprefix(f"{name}="))
         except typer.BadParameter as error:

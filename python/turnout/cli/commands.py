@@ -21,10 +21,9 @@ Command = Callable[..., None]
 def command(function: Command) -> Command:
     """Make a command of a function.
 
-    A parameter whose type is a dataclass stands for the options that are its fields: the command
-    line has these one by one, and the function gets the object. What the function refuses to do
-    becomes one line on standard error and exit code 1, which speaks of options where the exception
-    speaks of arguments.
+    If the type of a parameter is a dataclass, its fields are options of the command line, and the
+    function gets the object. An error of the function becomes one line on standard error and exit
+    code 1. The line names options where the exception names arguments.
 
     Every :class:`turnout.errors.TurnoutError` and every :class:`OSError` is a refusal; any other
     exception is a defect and keeps its traceback.

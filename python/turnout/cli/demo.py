@@ -55,7 +55,7 @@ def demo(
     folder: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER")] = Path(),
     seed: Annotated[int | None, typer.Option(min=0)] = None,
 ) -> None:
-    """Ask 6,366 real people two private questions and compare with the truth.
+    """Collect two answers of 6,366 real people and compare with the truth.
 
     The people are the women of the survey that statsmodels ships as [bold]fair[/] (Redbook
     magazine, 1974): how they rated their marriage, and whether they report an affair. Their

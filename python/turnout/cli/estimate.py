@@ -29,7 +29,7 @@ class _Processing(Processing):
     Attributes
     ----------
     across
-        With --shrink, of a grouped tally: groups that are alike learn from each other, too.
+        With --shrink, for a grouped tally: let similar groups learn from each other.
     """
 
     across: Annotated[bool, typer.Option("--across")] = False
@@ -37,7 +37,7 @@ class _Processing(Processing):
     def __post_init__(self) -> None:
         """Refuse what goes with shrinking alone."""
         super().__post_init__()
-        options.refuse_if((self.across and not self.shrink, "--across", "belongs to --shrink"))
+        options.refuse_if((self.across and not self.shrink, "--across", "needs --shrink"))
 
     @property
     def name(self) -> str:
@@ -59,22 +59,23 @@ def estimate(
     together: Together,
     output: Output,
 ) -> None:
-    """Estimate how often each answer is given, or the mean of numbers, with honest intervals.
+    """Estimate shares or means from a tally, with intervals.
 
-    The noise of the reports is taken out, so a rare answer can come out below zero; --project
-    repairs that at the price of a small bias, and --shrink makes the error over all answers
-    together smaller still. Intervals belong to the estimate before either.
+    The command removes the noise of the reports on average, so the share of a rare answer can be
+    negative. --project corrects that with a small bias. --shrink makes the total error over all
+    answers smaller still. Intervals belong to the estimate before either step.
 
-    Of a tally of numbers the mean is shown; --json prints an object with mean, standard_error, low
-    and high, lists of them if each person gave several numbers. Of a tally of a distribution the
-    mean and quantiles are shown; --json has the share of each bin too.
+    For a tally of numbers, the mean is shown; --json prints an object with mean, standard_error,
+    low and high, as lists if each person gave several numbers. For a tally of a distribution, the
+    mean and quantiles are shown; --json also has the share of each bin.
 
-    Of several questions --marginal shows one alone, --given the shares of one among those who gave
-    each answer to another (--json: a list of objects with group, label, share, standard_error, low
-    and high), and --consistent makes tables of two agree before --project or --shrink.
+    For joint questions, --marginal shows one question alone. --given shows the shares of one
+    question among the people who gave each answer to another (--json: a list of objects with group,
+    label, share, standard_error, low and high). --consistent makes tables of pairs consistent
+    before --project or --shrink.
 
-    Of a grouped tally each group is estimated by itself, and --plot draws lines over time if a
-    column of the groups holds dates.
+    For a grouped tally, each group is estimated separately. --plot draws lines over time if a group
+    column contains dates.
 
     [bold]Examples:[/]
 
@@ -101,10 +102,10 @@ def estimate(
     Parameters
     ----------
     source
-        A file that turnout tally wrote, or the store of turnout serve: its file, or
+        A file that turnout tally wrote, or a store of turnout serve: its file, or
         postgresql://user@host/name.
     by
-        Of a grouped tally: the columns to group by; repeatable. All by default.
+        For a grouped tally: the columns to group by; repeatable. Default: all.
     """
     together.check(made=processing.name != "none")
     tally = read_tally(source)
@@ -128,7 +129,7 @@ def estimate(
         **together.view,
     )
     if processing.across and not isinstance(tally, GroupedTally):
-        raise InvalidValueError(f"{source}: is not grouped, so --across has no groups")
+        raise InvalidValueError(f"{source}: is not grouped; --across needs a grouped tally")
     if together.consistent:
         check_consistent(tally.plan.oracle)
     if by:

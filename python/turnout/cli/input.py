@@ -157,5 +157,5 @@ def _key(path: Path) -> PseudonymKey:
         return PseudonymKey.read(path)
     key = PseudonymKey.generate()
     key.write(path)
-    note(f"made a new key in {path}; whoever has it can tell whose a pseudonym is")
+    note(f"made a new key in {path}; anybody who has it can tell whom a pseudonym belongs to")
     return key

@@ -32,16 +32,16 @@ def invite(
     blind: Annotated[bool, typer.Option("--blind")] = False,
     qr: Annotated[Path | None, typer.Option("--qr", metavar="FOLDER")] = None,
 ) -> None:
-    """Make one-time links: one for each person, so that each person answers once.
+    """Make one-time links, so that each person answers only once.
 
-    Two files are written: the links, to send out and then to delete, and beside them a file of the
-    same name that ends in .json, for turnout serve --invitations. The server cannot make a link
-    from its file.
+    The command writes two files: the links, which you send and then delete, and a file of the same
+    name ending in .json, for turnout serve --invitations. The server cannot make a link from its
+    file.
 
-    Without --blind the server could note which invitation came with which report. With --blind
-    the browser exchanges the invitation for a ticket that the server signs without seeing it
-    (RFC 9474), and sends the report with the ticket: neither says which invitation it was. Who
-    watches addresses and moments of requests may still tell, unless a relay hides them.
+    Without --blind, the server could note which invitation arrives with which report. With --blind,
+    the browser exchanges the invitation for a ticket that the server signs without seeing it (RFC
+    9474), and sends the report with the ticket. Neither reveals the invitation. Somebody who
+    watches the addresses and times of requests may still link them, unless a relay hides them.
 
     [bold]Example:[/]
 
@@ -50,18 +50,18 @@ def invite(
     Parameters
     ----------
     plan
-        The plan file that people answer. If it is signed, the links hold its public key, and the
-        page takes no plan of anybody else.
+        The plan file that people answer. If it is signed, the links contain its public key, and the
+        page accepts no other plan.
     number
-        How many people are invited.
+        The number of people to invite.
     url
-        Where the page is.
+        The address of the page.
     target
-        The file of the links, with the columns number and link.
+        The file for the links, with columns number and link.
     blind
         Make invitations that the server cannot link to reports.
     qr
-        Write a QR code of each link too: pictures 1.svg, 2.svg, ... in this new folder.
+        Also write a QR code of each link: pictures 1.svg, 2.svg, ... in this new folder.
     """
     parts = urlsplit(url)
     server_file = target.with_suffix(".json")
@@ -76,7 +76,7 @@ def invite(
     for path in (target, server_file, *([] if qr is None else [qr])):
         if path.exists():
             raise InvalidValueError(
-                f"{path} already exists; people may have these invitations: take another name"
+                f"{path} already exists, and people may have these invitations; choose another name"
             )
     pictures = None if qr is None else require("segno", "serve")
     key = Published.read(plan).public_key
@@ -104,7 +104,7 @@ def invite(
                 "can be linked to reports",
                 "by addresses only" if blind else "by who runs the server",
             ),
-            ("public key of the plan", key or "none: the plan is not signed"),
+            ("public key of the plan", key or "the plan is not signed"),
         ],
         f"The file for the server: {server_file}",
         links=target,

@@ -17,10 +17,10 @@ KeyFile = Annotated[Path, typer.Argument(metavar="FILE", help="The file of the s
 
 @command
 def new(path: KeyFile) -> None:
-    """Make a new secret key, in a file that only its owner can read.
+    """Make a new secret key in a file that only you can read.
 
-    An existing file is never replaced. Whoever has the file can sign plans in your name; turnout
-    plan --sign does. The public key, which is printed, is what devices are told.
+    An existing file is never replaced. Anyone who has the file can sign plans in your name with
+    turnout plan --sign. The command prints the public key, which you give to devices.
 
     [bold]Example:[/]
 
@@ -33,7 +33,7 @@ def new(path: KeyFile) -> None:
 
 @command
 def public(path: KeyFile) -> None:
-    """Print the public key of a secret one, 64 hexadecimal digits.
+    """Print the public key that belongs to a secret key.
 
     [bold]Example:[/]
 

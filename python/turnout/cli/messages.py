@@ -45,11 +45,11 @@ class Messages:
     Attributes
     ----------
     nodes
-        How many people were asked for messages, silent ones included; repeatable.
+        The number of people asked for messages, including those who stay silent; repeatable.
     on_bad
-        Leave bad messages out and count them, or refuse all.
+        Leave invalid messages out and count them, or refuse the file.
     received
-        When the last message came in; default: now.
+        When the last message arrived. Default: now.
     """
 
     nodes: Annotated[list[str] | None, typer.Option("--nodes", "-n", metavar="[GROUP=]NUMBER")] = (
@@ -98,7 +98,7 @@ class Asked:
                 )
             if place in found:
                 twice = "a number" if place is None else f"one of {place!r}"
-                raise typer.BadParameter(f"says {twice} twice", param_hint="--nodes")
+                raise typer.BadParameter(f"repeats {twice}", param_hint="--nodes")
             found[place] = int(number)
         each = found.pop(None, None)
         return cls(each, {str(name): number for name, number in found.items()})
@@ -114,8 +114,12 @@ class Asked:
         known = [shown_key(key) for key in keys]
         for name in self.of:
             if name not in known:
-                groups = f"the groups are {', '.join(known[:5])}" if any(known) else "no groups"
-                raise InvalidValueError(f"--nodes: there is no group {name!r}, but {groups}")
+                groups = (
+                    f"the groups are {', '.join(known[:5])}"
+                    if any(known)
+                    else "the inputs have no groups"
+                )
+                raise InvalidValueError(f"--nodes: no group {name!r}; {groups}")
 
     def number(self, key: Key) -> int | None:
         """Say how many people of a group were asked."""
@@ -130,7 +134,7 @@ def count_messages(
     *,
     same_people: bool = True,
 ) -> tuple[Counts, dict[str, Any]]:
-    """Count the messages of files: one that is there twice, in any of them, counts once.
+    """Count the messages of files: a duplicate, in any of them, counts once.
 
     Parameters
     ----------
@@ -164,7 +168,7 @@ def count_messages(
         plan._check_current(how.received)
     except PlanExpiredError as error:
         raise PlanExpiredError(
-            f"{files[0].path}: {error}: --received says when the messages came in"
+            f"{files[0].path}: {error}: pass with --received when the messages arrived"
         ) from error
     carried = _carried(files, plan, names)
     outer = [name for name in names if name not in carried]
@@ -214,8 +218,9 @@ def _carried(files: Sequence[PlacedFile], plan: Plan, names: Sequence[str]) -> l
             carried.append(name)
         elif without:
             raise InvalidValueError(
-                f"--group-by: {without[0].path} is a file of messages, whose plan lists no group "
-                f"{name!r}, and is in no folder '{name}=...'; --by-file makes each file a group"
+                f"--group-by: the plan of {without[0].path} has no group {name!r}, and "
+                f"the file is in no folder '{name}=...'. Pass --by-file to make each file "
+                "a group"
             )
     return carried
 
@@ -247,13 +252,13 @@ def _tally(collector: Collector, nodes: int | None, path: Path) -> Any:
     plan, receipts = collector.plan, collector.receipts
     if plan.groups and (nodes is not None or not plan._everyone_reports):
         raise InvalidValueError(
-            f"{path}: --nodes does not say how many people of each group of the plan were asked: "
-            "take the messages in with turnout.Collector, whose ask(...) does"
+            f"{path}: --nodes cannot state how many people of each group of the plan "
+            "were asked. Collect the messages with turnout.Collector and its ask(...)"
         )
     if nodes is None and not plan._everyone_reports:
         raise InvalidValueError(
-            f"{path}: --nodes must say how many people were asked: under "
-            f"{plan.participation!r} silent ones send nothing"
+            f"{path}: pass with --nodes how many people were asked: under "
+            f"{plan.participation!r} some people send nothing"
         )
     if nodes is not None:
         try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
 
@@ -58,8 +58,8 @@ Distribution = Annotated[
         "--distribution",
         metavar="LOW:HIGH[:BINS]",
         parser=_bins,
-        help="Ask for numbers within these bounds, for their distribution over so many bins; 64 "
-        "by default.",
+        help="Ask for numbers within these public bounds, and estimate their "
+        "distribution over this many bins; 64 by default.",
     ),
 ]
 
@@ -69,7 +69,8 @@ Mean = Annotated[
         "--mean",
         metavar="LOW:HIGH",
         parser=read_bounds,
-        help="Ask for numbers within these bounds, which are public; nothing is clipped.",
+        help="Ask for numbers within these public bounds, and estimate their mean; "
+        "numbers outside are refused.",
     ),
 ]
 
@@ -87,7 +88,7 @@ class Numbers:
             (
                 self.mean is not None and self.distribution is not None,
                 "--distribution",
-                "is another question than --mean",
+                "conflicts with --mean",
             )
         )
 
@@ -170,7 +171,9 @@ class Numbers:
             ) from error
         wanted = names or ["auto"]
         if len(wanted) != 1:
-            raise typer.BadParameter(f"is named once with {self.option}", param_hint="--oracle")
+            raise typer.BadParameter(
+                f"can be passed only once with {self.option}", param_hint="--oracle"
+            )
         mechanism, reason = self.mechanism(self.named(wanted[0]), level)
         return Plan(mechanism, **more), reason
 
@@ -201,3 +204,15 @@ def record_of_plan(plan: Plan) -> dict[str, Any]:
         "bounds": [oracle.domain.low, oracle.domain.high],
         **told.planned(oracle)[1],
     }
+
+
+def record_of_sum(estimate: Any, scope: Mapping[str, Any]) -> dict[str, Any]:
+    """Give the sum of a mean's numbers to programs, with its interval."""
+    limits = estimate.sum_interval(**scope)
+    return {"sum": {"value": estimate.sum, "low": limits.low, "high": limits.high}}
+
+
+def rows_of_sum(estimate: Any, scope: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Say the sum of a mean's numbers."""
+    found = record_of_sum(estimate, scope)["sum"]
+    return [("sum", f"{found['value']:,.0f}, from {found['low']:,.0f} to {found['high']:,.0f}")]

@@ -61,15 +61,16 @@ def refuse_overwriting_inputs(target: Path, inputs: list[Path]) -> None:
     """Refuse to write a result over a file that it is made from."""
     for source in inputs:
         if target.exists() and source.exists() and target.samefile(source):
-            raise InvalidValueError(f"{target}: is an input; name another file for the output")
+            raise InvalidValueError(f"{target}: is an input file; choose another output file")
 
 
 def refuse_drawing_again(target: Path, kind: str) -> None:
-    """Refuse to replace what was drawn for people before: somebody may have it already."""
+    """Refuse to replace reports or records that somebody may already have."""
     if target.exists():
         raise InvalidValueError(
-            f"{target} is there already: to draw for the same people again spends epsilon again; "
-            f"take another name, or --overwrite if nobody has the old {kind}"
+            f"{target} already exists; randomizing the same people again would spend "
+            "epsilon again. Choose another name, or pass --overwrite if nobody has "
+            f"the old {kind}"
         )
 
 
@@ -93,7 +94,9 @@ def moment(text: str) -> datetime:
             return found
     except ValueError:
         pass
-    raise typer.BadParameter(f"{text!r} is no time with a time zone, such as 2030-12-31T00:00:00Z")
+    raise typer.BadParameter(
+        f"{text!r} is not a time with a time zone, such as 2030-12-31T00:00:00Z"
+    )
 
 
 def was_given(context: typer.Context, name: str) -> bool:
@@ -111,58 +114,58 @@ Participation = Annotated[
         "--participation",
         "-p",
         callback=check_rate,
-        help="Probability that a person who is asked reports; default 1, later as in the last "
-        "round.",
+        help="Probability that a person who is asked reports. Default: 1, or that of "
+        "the round before.",
     ),
 ]
 
 # What people are asked
 
 Column = Annotated[
-    str, typer.Option("--column", "-c", help="Column with the answers; no other is read.")
+    str, typer.Option("--column", "-c", help="Column of the answers; no other column is read.")
 ]
 Labels = Annotated[
-    str | None, typer.Option(metavar="A,B,C", help="The possible answers, comma-separated.")
+    str | None, typer.Option(metavar="A,B,C", help="The possible answers, separated by commas.")
 ]
 LabelsByColumn = Annotated[
     list[str] | None,
     typer.Option(
         metavar="[COLUMN=]A,B,C",
-        help="The possible answers of a column, comma-separated; repeatable.",
+        help="The possible answers of a column, separated by commas; repeatable.",
     ),
 ]
 LabelsFile = Annotated[
     Path | None,
     typer.Option(
-        help="The possible answers, one a line (UTF-8): for many, and for labels with commas."
+        help="A UTF-8 file with one possible answer on each line, for many answers or "
+        "labels with commas."
     ),
 ]
 Missing = Annotated[
     list[str] | None,
     typer.Option(
         metavar="[COLUMN=]LABEL|drop",
-        help="Count missing answers (in a column) as this label, or drop those people; of a column "
-        "of groups: the group of who has none; repeatable.",
+        help="What to do with missing answers: count them as this label, or drop "
+        "these people. For a group column: the group of people without one. "
+        "Repeatable.",
     ),
 ]
 MissingValues = Annotated[
     list[str] | None,
     typer.Option(
         metavar="TEXT",
-        help="A text that means missing, beside empty fields, nulls, NaN and (where they are no "
-        "label) what pandas takes for missing: NA, n/a, null, None; repeatable.",
+        help="A text that means a missing answer. Empty fields, nulls, NaN, and NA, "
+        "n/a, null and None (unless they are labels) always do. Repeatable.",
     ),
 ]
-Trim = Annotated[
-    bool, typer.Option("--trim", help="Take white space off the texts of answers and groups.")
-]
+Trim = Annotated[bool, typer.Option("--trim", help="Remove white space around answers and groups.")]
 Sources = Annotated[
     list[str],
     typer.Argument(
         metavar="IN...",
         help=(
-            "CSV (also .csv.gz), Parquet or Arrow IPC files with one row a person; folders of "
-            "them, Hive partitions too; quoted patterns."
+            "CSV, .csv.gz, Parquet or Arrow IPC files with one row for each person; "
+            "folders of them, also Hive partitions; quoted patterns."
         ),
     ),
 ]
@@ -170,37 +173,39 @@ Separator = Annotated[
     str | None,
     typer.Option(
         metavar="CHARACTER",
-        help="What stands between fields of CSV files, where that is not found out: ';' or tab.",
+        help="The separator of CSV files, such as ';' or tab, if it is not detected.",
     ),
 ]
 Encoding = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="How CSV files are written, if not in UTF-8: cp1252."),
+    typer.Option(metavar="NAME", help="The encoding of CSV files, if it is not UTF-8: cp1252."),
 ]
 IdColumn = Annotated[
-    str | None, typer.Option(help="Which person a row is of; it is not written anywhere.")
+    str | None,
+    typer.Option(help="Column that identifies the person of a row; it is never written."),
 ]
 Duplicates = Annotated[
     Literal["refuse", "first"],
     typer.Option(
         metavar="refuse|first",
-        help="With --id-column: what happens to a second row of a person.",
+        help="With --id-column: what to do with duplicate rows of a person.",
     ),
 ]
 PseudonymKeyFile = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
-        help="With --id-column: reports carry a keyed pseudonym; the file is made if need be.",
+        help="With --id-column: give reports a keyed pseudonym. The key file is made "
+        "if it does not exist.",
     ),
 ]
 GroupBy = Annotated[
     list[str] | None,
-    typer.Option(help="A column that is reported as it is, for a tally of each group."),
+    typer.Option(help="A group column; it is written unprotected. Each group gets its own tally."),
 ]
 ProbabilityColumn = Annotated[
     str | None,
-    typer.Option(help="Each person's own probability of reporting; public."),
+    typer.Option(help="Column of each person's own probability of reporting, which is public."),
 ]
 
 
@@ -219,7 +224,8 @@ DifferentPeople = Annotated[
     bool,
     typer.Option(
         "--different-people",
-        help="Nobody is in two of the inputs. By default people who keep permanent answers may be.",
+        help="State that nobody is in two inputs. By default, people with permanent "
+        "answers may be.",
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
@@ -228,13 +234,17 @@ Level = Annotated[
     typer.Option("--interval", callback=check_level, help="Confidence level of the intervals."),
 ]
 PublicKey = Annotated[
-    str | None, typer.Option(metavar="HEX", help="Refuse a plan not signed by this key.")
+    str | None, typer.Option(metavar="HEX", help="Refuse a plan that this key did not sign.")
 ]
 Seed = Annotated[
-    int | None, typer.Option(min=0, help="For tests only: whoever knows it can undo the noise.")
+    int | None,
+    typer.Option(min=0, help="For tests only: anyone who knows the seed can remove the noise."),
 ]
 Sign = Annotated[
-    Path | None, typer.Option(metavar="KEY", help="Sign the plan with this key; see turnout key.")
+    Path | None,
+    typer.Option(
+        metavar="KEY", help="Sign the plan with this secret key; turnout key new makes one."
+    ),
 ]
 TableFile = Annotated[
     Path | None,
@@ -243,7 +253,7 @@ TableFile = Annotated[
         "-o",
         metavar="FILE",
         callback=ending_in(*TABLE_SUFFIXES),
-        help="Save the table, all of it: .csv, .parquet or .arrow.",
+        help="Save the whole table as .csv, .parquet or .arrow.",
     ),
 ]
 
@@ -288,42 +298,43 @@ Method = Annotated[
     typer.Option(
         metavar="NAME",
         parser=_method,
-        help=f"Estimator: {', '.join(METHODS)}. hajek suits every participation; everyone is "
-        "biased unless everyone reports. Of a distribution ems (default) or ml.",
+        help=f"Estimator: {', '.join(METHODS)}. hajek is right for every "
+        "participation; everyone is biased unless everyone reports. For a "
+        "distribution: ems (default) or ml.",
     ),
 ]
 Clip = Annotated[
     bool,
-    typer.Option("--clip", help="Cut intervals of shares to 0 and 1, where no share is outside."),
+    typer.Option("--clip", help="Clip the intervals of shares to the range from 0 to 1."),
 ]
 Given = Annotated[
     list[str] | None,
     typer.Option(
         metavar="COLUMN",
-        help="Of questions asked together: shares among those who gave each answer to it; "
-        "repeatable.",
+        help="For joint questions: show shares among the people who gave each answer "
+        "to this question; repeatable.",
     ),
 ]
 Of = Annotated[
-    str | None, typer.Option(metavar="COLUMN", help="With --given: the question of the shares.")
+    str | None,
+    typer.Option(metavar="COLUMN", help="With --given: the question whose shares are shown."),
 ]
 Marginal = Annotated[
     list[str] | None,
     typer.Option(
         metavar="COLUMN",
-        help="Of several questions: the shares of this one, whatever is answered to the others; "
-        "repeatable.",
+        help="For joint questions: show the shares of this question alone; repeatable.",
     ),
 ]
 Consistent = Annotated[
     bool,
     typer.Option(
-        "--consistent", help="Make tables of two questions agree on what they have in common."
+        "--consistent", help="Make tables of pairs of questions consistent with each other."
     ),
 ]
 Simultaneous = Annotated[
     Literal["bonferroni", "sidak"] | None,
-    typer.Option(help="Make the level hold for all intervals at once, not for each."),
+    typer.Option(help="Make the confidence level hold for all intervals at once."),
 ]
 Projection = Literal["none", "simplex", "norm_sub", "clip_normalize"]
 Order = Annotated[
@@ -332,7 +343,7 @@ Order = Annotated[
 ]
 Over = Annotated[
     Literal["labels", "groups", "all"],
-    typer.Option(help="Of a grouped tally: what --simultaneous holds for at once."),
+    typer.Option(help="For a grouped tally: the intervals that --simultaneous covers."),
 ]
 
 
@@ -341,7 +352,7 @@ def top_of(text: str) -> int | None:
     if text == "all":
         return None
     if not re.fullmatch("[1-9][0-9]{0,17}", text, re.ASCII):
-        raise typer.BadParameter(f"{text} is neither a number of labels nor all")
+        raise typer.BadParameter(f"{text!r} is neither a number of labels nor all")
     return int(text)
 
 
@@ -350,6 +361,6 @@ Top = Annotated[
     typer.Option(
         metavar="N|all",
         parser=top_of,
-        help="Show the labels with the largest shares only; --json has all.",
+        help="Show only the labels with the largest shares; --json has all.",
     ),
 ]

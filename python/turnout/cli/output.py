@@ -35,10 +35,9 @@ class Processing:
     Attributes
     ----------
     project
-        Make the frequencies a distribution: no negative ones, a sum of 1.
+        Turn the frequencies into a distribution: none negative, sum 1.
     shrink
-        Make a distribution of them by what the answers have in common: the smallest error over all
-        answers together (empirical Bayes).
+        Turn the frequencies into the distribution of smallest total error (empirical Bayes).
     """
 
     project: options.Projection = "none"
@@ -50,7 +49,7 @@ class Processing:
             (
                 self.shrink and self.project != "none",
                 "--shrink",
-                f"--project {self.project} makes another distribution",
+                f"conflicts with --project {self.project}: choose one of them",
             )
         )
 
@@ -78,22 +77,22 @@ class Together:
             If something does not.
         """
         options.refuse_if(
-            (self.of is not None and not self.given, "--of", "belongs to --given"),
+            (self.of is not None and not self.given, "--of", "needs --given"),
             (
                 bool(self.given) and (made or self.consistent),
                 "--given",
-                "takes no --shrink, --project or --consistent: these shares are made before any",
+                "conflicts with --shrink, --project and --consistent: these shares are "
+                "computed before them",
             ),
             (
                 bool(self.given and self.marginal),
                 "--marginal",
-                "--given shows other shares: take one of them",
+                "conflicts with --given: choose one of them",
             ),
             (
                 self.consistent and len(self.marginal or "ab") < 2,
                 "--consistent",
-                "changes nothing in the shares of one question: they are those that tables agree "
-                "on",
+                "has no effect on the shares of one question; leave it out",
             ),
         )
 

@@ -13,7 +13,6 @@ import typer
 from turnout._extras import require
 from turnout._progress import doing
 from turnout.cli import options, running
-from turnout.cli.input import Input
 from turnout.reporting import report
 
 
@@ -28,7 +27,7 @@ class Page:
     title
         The heading of the page: the question that was asked.
     overwrite
-        Replace what is there already.
+        Replace existing files.
     """
 
     page: Annotated[
@@ -54,7 +53,7 @@ class Page:
         """Say what may be written, by the options that ask for it."""
         return {"--report": self.page}
 
-    def check(self, data: Input) -> None:
+    def check(self, sources: list[Path]) -> None:
         """Refuse a page that cannot be written or drawn, before anybody is randomized.
 
         Raises
@@ -65,11 +64,11 @@ class Page:
             If it cannot be drawn.
         """
         if self.page is not None:
-            self.refuse_unwritable(self.page, {"": self.page}, data, "page")
+            self.refuse_unwritable(self.page, {"": self.page}, sources, "page")
             require("matplotlib", "cli")
 
     def refuse_unwritable(
-        self, target: Path, files: Mapping[str, Path], data: Input, what: str
+        self, target: Path, files: Mapping[str, Path], sources: list[Path], what: str
     ) -> None:
         """Refuse a file, or a folder of several, that cannot be written or may not be replaced.
 
@@ -80,17 +79,19 @@ class Page:
         """
         folder = target.parent
         if not folder.is_dir():
-            raise NotADirectoryError(errno.ENOTDIR, "no such folder", str(folder))
+            raise NotADirectoryError(errno.ENOTDIR, "the folder does not exist", str(folder))
         if len(files) == 1 and target.is_dir():
             raise IsADirectoryError(
-                errno.EISDIR, f"a folder; name a file for the {what}", str(target)
+                errno.EISDIR, f"is a folder; name a file for the {what}", str(target)
             )
         if len(files) > 1 and target.exists() and not target.is_dir():
             raise NotADirectoryError(
-                errno.ENOTDIR, f"no folder, and each column has a {what}", str(target)
+                errno.ENOTDIR,
+                f"is not a folder; with several columns, each one gets its own {what}",
+                str(target),
             )
         for file in files.values():
-            options.refuse_overwriting_inputs(file, data.paths)
+            options.refuse_overwriting_inputs(file, sources)
             if not self.overwrite:
                 options.refuse_drawing_again(file, what)
 

@@ -62,19 +62,19 @@ class _Goal:
     Attributes
     ----------
     target
-        What --value is of.
+        The error that --value limits.
     value
-        The largest error; the cheapest way is found.
+        The largest error: find the cheapest plan.
     budget
-        The largest cost; the smallest error is found.
+        The largest cost: find the plan of smallest error.
     cost_per_report
-        What a report costs.
+        The cost of a report.
     cost_per_bit
-        What each bit of it costs.
+        The cost of each bit of a report.
     confidence
-        For max_error.
+        With --target max_error: the probability that it holds.
     report_bits
-        The largest report, in bits.
+        The size of the largest report, in bits.
     """
 
     target: Annotated[Target, typer.Option("--target", "-t")] = "rmse"
@@ -93,13 +93,13 @@ class _Setting:
     Attributes
     ----------
     epsilon
-        Privacy of one report; LOW:HIGH for a range, A,B,C to choose from.
+        Privacy of one report; LOW:HIGH is a range, A,B,C a choice.
     nodes
-        How many people there are.
+        The number of people.
     participation
-        Probability that a person reports, where it is settled.
+        Probability that a person reports, if you have decided on it.
     oracle
-        Choose from these only; repeatable.
+        Choose among these oracles only; repeatable.
     """
 
     epsilon: Annotated[str, typer.Option("--epsilon", "-e", metavar="NUMBER")]
@@ -118,7 +118,7 @@ class _Setting:
             If nothing reaches the goal.
         """
         if self.nodes is None:
-            raise typer.BadParameter("say how many people there are", param_hint="--nodes")
+            raise typer.BadParameter("is missing: give the number of people", param_hint="--nodes")
         oracles = None if self.oracle is None else oracle_names(self.oracle, registered())
         domain = choices.domain()
         with doing("planning"):
@@ -139,9 +139,9 @@ class _Check:
     Attributes
     ----------
     check
-        Simulate so many collections, and measure.
+        Simulate this many collections and measure the error.
     seed
-        Makes --check reproducible.
+        Make --check reproducible.
     """
 
     check: Annotated[int | None, typer.Option(metavar="RUNS", min=10)] = None
@@ -162,11 +162,12 @@ class _PlanOutput:
     Attributes
     ----------
     target_file
-        Write the plan file that drives devices.
+        Write the plan file that devices follow.
     serial
-        Its number: devices that know a larger one refuse it.
+        The serial number of the plan; devices refuse a plan with a smaller number than they have
+        seen.
     expires
-        When it ends, such as 2030-12-31T00:00:00Z.
+        When the plan expires, such as 2030-12-31T00:00:00Z.
     """
 
     target_file: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE")] = None
@@ -180,12 +181,12 @@ class _PlanOutput:
             (
                 self.target_file is None and self.sign is not None,
                 "--sign",
-                "there is nothing to sign without --output",
+                "needs --output: there is no plan file to sign",
             ),
             (
                 self.target_file is None and (self.serial, self.expires) != (None, None),
                 "--serial, --expires",
-                "there is no plan file without --output",
+                "needs --output, which writes the plan file",
             ),
         )
         if self.target_file is not None and self.sign is not None:
@@ -255,18 +256,18 @@ def plan(
     plot: options.PictureFile = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Plan a collection: which oracle, and which share of the people must report.
+    """Plan a collection: choose the oracle and how many people must report.
 
-    With --value the cheapest way is found whose error is at most that; with --budget the one of
-    smallest error that costs at most that; with both the smallest epsilon of a range that does
-    both; with none of them the smallest error if everyone reports. --participation states which
-    share of the people reports: then the oracle of smallest error is found, which must keep to
-    --value and --budget.
+    With --value, the command finds the cheapest plan whose error is at most that value. With
+    --budget, it finds the plan of smallest error within that cost. With both, it finds the smallest
+    epsilon of a range that satisfies both. With neither, it finds the smallest error if everyone
+    reports. With --participation, which fixes the share of the people that reports, it finds the
+    oracle of smallest error that satisfies --value and --budget.
 
-    rmse is the root of the mean squared error of the estimated frequencies over answers; max_error
-    is what the error of no answer exceeds, with the probability --confidence; total_variation is
-    the expected total variation distance of the estimate from the truth. All answers are taken to
-    be equally common.
+    rmse is the root mean squared error of the estimated frequencies over all answers. max_error
+    bounds the error of every answer with probability --confidence. total_variation is the expected
+    total variation distance between estimate and truth. The errors assume that all answers are
+    equally common.
 
     --json prints oracle, epsilon, report_bits, participation, nodes, domain_size, target, value,
     budget, confidence; error (the promise), errors (an object with all three), expected_reports,
@@ -275,18 +276,18 @@ def plan(
     with measured, standard_error and runs; and plan_file, null or an object with path, fingerprint
     and public_key (null if it is not signed).
 
-    --output writes the plan that is chosen: participation, oracle and answers, by which a device
-    makes its report. Without --labels or --labels-file the answers are the codes from 0 on.
-    --serial and --expires stand in the plan: devices refuse one that has expired, and one with a
-    smaller serial than the last.
+    --output writes the chosen plan: the participation, oracle and answers from which a device makes
+    its report. Without --labels or --labels-file, the answers are the codes 0, 1, 2, and so on.
+    --serial and --expires become part of the plan: devices refuse an expired plan, and a plan with
+    a smaller serial than the last one.
 
-    --mean LOW:HIGH makes the plan of a mean instead, of the participation that --participation
-    says; of the mechanisms that with the smallest worst standard error, unless --oracle names one.
-    Its --json has oracle, epsilon, report_bits, participation, bounds, report_standard_error (at
-    most, of one report) and plan_file. --distribution LOW:HIGH[:BINS] does so for the distribution;
-    its --json has bins and window in place of report_standard_error.
+    --mean LOW:HIGH plans a mean instead, with the participation that --participation states. It
+    takes the mechanism with the smallest worst-case standard error, unless --oracle names one. Its
+    --json has oracle, epsilon, report_bits, participation, bounds, report_standard_error (the worst
+    case of one report) and plan_file. --distribution LOW:HIGH[:BINS] plans a distribution; its
+    --json has bins and window instead of report_standard_error.
 
-    --plot draws the error against the participation rate, a line for each oracle.
+    --plot draws the error against the participation rate, with one line for each oracle.
 
     [bold]Examples:[/]
 

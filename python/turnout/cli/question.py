@@ -38,7 +38,7 @@ class Labels:
         if self.labels_file is None:
             return by_column("--labels", self.labels, columns, _listed)
         if len(columns) > 1:
-            raise typer.BadParameter("is for one column", param_hint="--labels-file")
+            raise typer.BadParameter("applies to one column only", param_hint="--labels-file")
         return {columns[0]: _lines(self.labels_file)}
 
 
@@ -60,9 +60,9 @@ class OneList:
         Raises
         ------
         typer.BadParameter
-            If one is there twice.
+            If one is duplicated.
         InvalidValueError
-            If the file is no text.
+            If the file is not text.
         OSError
             If it cannot be read.
         """
@@ -78,7 +78,7 @@ class Choices(OneList):
     Attributes
     ----------
     domain_size
-        How many answers there are; or say --labels.
+        The number of possible answers; or pass --labels.
     """
 
     domain_size: Annotated[int | None, typer.Option("--domain-size", "-k", min=2)] = None
@@ -97,8 +97,7 @@ class Choices(OneList):
         if stated is None:
             if size is None:
                 raise typer.BadParameter(
-                    "say how many answers there are, or which: --domain-size, --labels or "
-                    "--labels-file",
+                    "pass --domain-size, --labels or --labels-file, to state the possible answers",
                     param_hint="--domain-size",
                 )
             return size
@@ -160,7 +159,7 @@ def oracle_names(given: Sequence[str], known: Iterable[str], of: str = "") -> li
 def _check_once(labels: str | Sequence[str] | None, labels_file: Path | None) -> None:
     """Refuse labels that are stated twice."""
     if labels is not None and labels_file is not None:
-        raise typer.BadParameter("give --labels or --labels-file, not both")
+        raise typer.BadParameter("pass --labels or --labels-file, not both")
 
 
 def _listed(labels: str) -> list[str]:
@@ -168,8 +167,8 @@ def _listed(labels: str) -> list[str]:
     repeated = next((label for label in found if found.count(label) > 1), None)
     if repeated is not None:
         raise typer.BadParameter(
-            f"{repeated!r} is there twice; labels with commas in them are for --labels-file, which "
-            "takes a label a line"
+            f"{repeated!r} is duplicated; to use labels that contain commas, pass "
+            "--labels-file with one label on each line"
         )
     return found
 

@@ -16,7 +16,7 @@ from turnout.cli.commands import command
 from turnout.cli.input import Input, NamedPeople, People, listed_files
 from turnout.cli.numbers import Numbers
 from turnout.cli.question import Labels, PlanFile, oracle_names
-from turnout.cli.running import note
+from turnout.cli.running import note, note_seed
 from turnout.cli.tables import Whole, print_json, tell
 from turnout.collecting.report_files import ReportFile, file_format
 from turnout.errors import InvalidValueError
@@ -42,14 +42,15 @@ _LARGE = 2**30
 _MANY_GROUPS = 100
 
 
-_PROMISE = (
-    "Whatever a person answered, no report is more than {} times as likely as under another answer."
-)
+_PROMISE = "No report is more than {} times as likely under one answer as under another."
 _RATE = (
-    "Who sees which people report learns that they took part; the participation rate adds no "
-    "protection beyond epsilon."
+    "Anyone who sees which people report learns that they took part. The "
+    "participation rate adds no protection beyond epsilon."
 )
-_SILENCE = "Nor is it to send none: who reports depends on the answer, and epsilon counts that too."
+_SILENCE = (
+    "Nor is sending no report: whether a person reports depends on the "
+    "answer, and epsilon includes that."
+)
 
 
 #: How numbers are asked for.
@@ -74,13 +75,13 @@ class _Question:
     Attributes
     ----------
     column
-        Column with the answers; no other is read. By default the columns that have the names of
-        the questions, under a --plan of several.
+        Column of the answers; no other column is read. With a --plan of several questions, the
+        default is the columns named like the questions.
     joint
-        A further column, whose answer goes into the same report, for a joint table or under a
-        --plan of several questions; repeatable.
+        Another column whose answer goes into the same report, for a joint table or a --plan of
+        several questions; repeatable.
     oracle_name
-        How answers are randomized. The default, auto, takes the one of smallest error.
+        How answers are randomized. The default, auto, takes the randomizer of smallest error.
     """
 
     column: Annotated[str | None, typer.Option("--column", "-c", metavar="COLUMN")] = None
@@ -101,7 +102,7 @@ class _Question:
             (
                 not known and (self.joint is not None or not columns),
                 "--column",
-                "must name the column of answers",
+                "is missing: name the column of the answers",
             ),
             (len(set(columns)) < len(columns), "--joint", "names a column twice"),
         )
@@ -127,7 +128,7 @@ class _Privacy:
     Attributes
     ----------
     epsilon
-        Privacy of one report; less is more.
+        Privacy of one report; smaller is more private.
     participation
         Probability that a person reports; default 1.
     """
@@ -148,11 +149,11 @@ class _Output:
     target
         A report file (.parquet or .arrow), or a folder for a job that can be resumed.
     resume
-        Go on with the job in the folder, if there is one.
+        Continue the job in the folder, if there is one.
     overwrite
-        Replace a report file that is there already.
+        Replace an existing report file.
     workers
-        Files worked on at once; default: processors.
+        Files processed at once. Default: the number of processors.
     """
 
     target: Annotated[Path, typer.Option("--output", "-o", metavar="OUT")]
@@ -210,7 +211,7 @@ class _Output:
             return _Written(totals, [self.target], answers.source.file_rows)
         there = Job.read(self.target)
         if self.resume and there is not None and there.complete:
-            note(f"the job in {self.target} is complete already; nothing was randomized")
+            note(f"the job in {self.target} is already complete; nothing was randomized")
         reports = run_job(
             answers, plan.oracle, self.target,
             participation=who, seed=seed, resume=self.resume, workers=self.workers, progress=True,
@@ -255,44 +256,43 @@ def randomize(
     people: NamedPeople,
     output: _Output,
 ) -> None:
-    r"""Turn answers into reports that are safe to hand over.
+    r"""Randomize answers into reports that are safe to share.
 
-    Each person reports with the probability given, and a report is randomized so that no answer
-    makes it more than e^epsilon times as likely as another. A report file carries the plan
+    Each person reports with the given probability. A report is randomized so that no answer makes
+    it more than e^epsilon times as likely as another answer does. A report file contains the plan
     (epsilon, labels or bounds, participation) and a checksum over every byte. Input of any size is
     read block by block.
 
-    State the possible answers with --labels or --labels-file. Without them the distinct values of
-    the column become the labels; they then stand in the report file for all to read, so this is
-    right only when the list of answers is public anyway.
+    State the possible answers with --labels or --labels-file. Without them, the distinct values of
+    the column become the labels. The report file then shows them to everyone, so this is right only
+    if the list of answers is public anyway.
 
     --oracle names the randomizer, with hyphens or underscores. The default, auto, compares all of
-    them and says which it takes: direct-encoding for few answers or a large epsilon.
+    them and prints its choice: direct-encoding for few answers or a large epsilon.
 
-    --joint COLUMN puts the answers of several columns into one report, for a joint table of them
-    and the shares of one answer among those who gave another. --labels COLUMN=A,B,C states the
-    labels of one, --missing COLUMN=LABEL what is missing in it.
+    --joint COLUMN puts the answers of several columns into one report. This gives their joint
+    table, and the shares of one answer among the people who gave another. --labels COLUMN=A,B,C
+    states the labels of a column, and --missing COLUMN=LABEL the label of its missing answers.
 
-    --mean LOW:HIGH takes a column of numbers, for their mean; --oracle is then duchi, hybrid,
-    piecewise or auto, the one of the smallest worst-case variance. A number outside of the bounds
-    is refused. --distribution LOW:HIGH[:BINS] takes such a column for the distribution: its
-    quantiles and the share of each bin. --plan takes a plan of any kind that draws every report
-    afresh.
+    --mean LOW:HIGH reads a column of numbers, for their mean. --oracle is then duchi, hybrid,
+    piecewise or auto, which takes the smallest worst-case variance. A number outside the bounds is
+    refused. --distribution LOW:HIGH[:BINS] reads a column of numbers for its quantiles and the
+    share of each bin. --plan reads a plan of any kind, except one with permanent answers.
 
-    If OUT is a folder, the reports are written in parts, each of which appears whole or not at all.
-    A run that was killed is taken up by the same command with --resume: nobody is randomized twice.
-    Until the job is complete its folder holds the secret of its noise: keep it as safe as the
+    If OUT is a folder, the reports are written in parts, and each part appears whole or not at all.
+    After a run was killed, the same command with --resume continues it; nobody is randomized twice.
+    Until the job is complete, its folder contains the secret of its noise: protect it like the
     answers.
 
-    A report file that is there is not replaced without --overwrite: whoever has the old reports
-    and gets the new ones has two of each person, and twice epsilon is spent.
+    An existing report file is replaced only with --overwrite. Anyone who has both the old and the
+    new reports has two reports of each person, which spend epsilon twice.
 
-    One person should have one report: --id-column refuses second rows of a person, or leaves them
-    out (--duplicates first). --group-by writes columns beside the reports as they are: these are
-    not protected.
+    Each person should have one report: --id-column refuses duplicate rows of a person, or drops
+    them (--duplicates first). --group-by writes further columns unchanged beside the reports; these
+    columns are not protected.
 
-    --json prints output, files (each with its path and how many rows it has), nodes (people who
-    count), reports, left_out (rows that do not count, by reason), and plan.
+    --json prints output, files (each with path and rows), nodes (the people counted), reports,
+    left_out (rows that do not count, by reason), and plan.
 
     [bold]Examples:[/]
 
@@ -309,7 +309,7 @@ def randomize(
     Parameters
     ----------
     plan_file
-        A plan file, in place of the options above.
+        A plan file, instead of the options above.
     """
     _check_options(context, numbers)
     name = question.oracle(numbers)
@@ -335,8 +335,7 @@ def randomize(
     written = output.write(answers, plan, privacy.seed)
     if answers.group_by:
         _warn_of_groups(written.paths)
-    if privacy.seed is not None:
-        note("made with --seed: fit for tests only, the noise can be computed again")
+    note_seed(privacy.seed, "remove the noise")
     chosen = (question.oracle_name, planned.plan_file, numbers.distribution) == (None, None, None)
     how = ", of least error" if chosen else ""
     if output.as_json:
@@ -352,12 +351,16 @@ def _check_options(context: typer.Context, numbers: Numbers) -> None:
     """Refuse what does not go together, of the options that say what is asked."""
     given = context.params
     if given["plan_file"] is not None:
-        options.refuse_given(context, _IN_PLAN, "stands in the plan already")
+        options.refuse_given(context, _IN_PLAN, "conflicts with --plan, which already states it")
     else:
-        options.refuse_if((given["epsilon"] is None, "--epsilon", "give --epsilon, or --plan"))
+        options.refuse_if(
+            (given["epsilon"] is None, "--epsilon", "is missing: pass --epsilon or --plan")
+        )
     if numbers.bounds is not None:
-        options.refuse_if((bool(given["joint"]), numbers.option, "is for one question: --joint"))
-        reason = f"are not for numbers: {numbers.option}"
+        options.refuse_if(
+            (bool(given["joint"]), numbers.option, "applies to one question, not to --joint")
+        )
+        reason = f"conflicts with {numbers.option}, which asks for numbers"
         options.refuse_given(context, ("labels", "labels_file"), reason)
 
 
@@ -368,7 +371,7 @@ def _rate(privacy: _Privacy, people: People) -> Participation | None:
         (
             own and privacy.participation is not None,
             "--participation",
-            "is each person's own with --probability-column",
+            "conflicts with --probability-column, which gives each person's own",
         )
     )
     return None if own else taking_part_in(privacy.participation)
@@ -409,10 +412,10 @@ def _check_plan(plan: Plan, file: Path | None, answers: Answers) -> None:
     plan._check_current()
     if not plan.oracle.fresh:
         raise InvalidValueError(
-            f"{file}: asks for permanent answers, of which each person's device keeps a state that "
-            "no column holds: let each device make its message with "
-            "oracle.client(...).message(plan, answer), and count them with turnout tally "
-            "day.jsonl --plan FILE"
+            f"{file}: the plan asks for permanent answers, which need a state on each "
+            "person's device. Let each device make its message with "
+            "oracle.client(...).message(plan, answer), and count the messages with "
+            "turnout tally day.jsonl --plan FILE"
         )
     questions = _questions(plan)
     if questions and questions != list(answers.asked):
@@ -423,8 +426,9 @@ def _check_plan(plan: Plan, file: Path | None, answers: Answers) -> None:
     personal = plan.participation.uniform_rate is None
     if personal != (answers.probability_column is not None):
         raise InvalidValueError(
-            f"{file}: the participation is {plan.participation!r}; "
-            "--probability-column is needed for personal probabilities, and only then"
+            f"{file}: the participation is {plan.participation!r}; pass "
+            "--probability-column for a plan with personal probabilities, and only "
+            "for such a plan"
         )
 
 
@@ -435,8 +439,9 @@ def _warn_of_size(plan: Plan, answers: Answers) -> None:
     size = reports * oracle.report_bits / 8
     if size >= _LARGE:
         note(
-            f"{reports:,.0f} reports of {oracle.report_bits:,} bits are {file_size(round(size))}: "
-            "turnout plan --report-bits 64 says which oracles have short ones"
+            f"{reports:,.0f} reports of {oracle.report_bits:,} bits are "
+            f"{file_size(round(size))}: turnout plan --report-bits 64 finds oracles "
+            "with short reports"
         )
 
 
@@ -448,9 +453,9 @@ def _warn_of_groups(written: list[Path]) -> None:
         groups = 0 if header.groups is None else len(header.groups.keys)
         if groups >= _MANY_GROUPS and 2 * groups > header.nodes:
             note(
-                f"--group-by makes {groups:,} groups of {header.nodes:,} people in {path}, and "
-                "writes them as they are: is one of the columns an identifier? Then hand over "
-                "nothing of it"
+                f"--group-by makes {groups:,} groups of {header.nodes:,} people in "
+                f"{path}, and writes them as they are: if one of these columns identifies "
+                "people, do not share the file"
             )
 
 

@@ -41,11 +41,11 @@ def report(
     listing: Listing,
     different_people: options.DifferentPeople = False,
 ) -> None:
-    """Write a report of a collection that people can read.
+    """Write a report about a collection, as a page for people.
 
-    The page holds what was collected, what protects the people in plain words, the estimates with
-    intervals, by group and over time if the tally is grouped, what it cost, and who was left out.
-    It needs no other file and no network, and prints on A4.
+    The page shows what was collected, in plain words how people are protected, the estimates with
+    intervals, what the collection cost, and who was left out. A grouped tally is shown by group and
+    over time. The page needs no other file and no network, and prints on A4.
 
     [bold]Examples:[/]
 
@@ -59,18 +59,18 @@ def report(
     ----------
     sources
         Tallies of one plan, grouped or not, or stores of turnout serve (files, or
-        postgresql://user@host/name); they add up.
+        postgresql://user@host/name). Several are added up.
     target
-        The page, a file ending in .html; or the table alone, .csv, .parquet or .arrow.
+        The page, a file ending in .html; or the table alone, ending in .csv, .parquet or .arrow.
     pictures
-        Also save each picture as PDF/SVG/PNG.
+        Also save each picture as PDF, SVG and PNG.
     title
         The heading: the question that was asked.
     time
-        The column of the groups that is the time.
+        The group column that contains the time.
     """
     if target is None and pictures is None:
-        raise typer.BadParameter("say where to write: --output, --pictures or both")
+        raise typer.BadParameter("pass --output, --pictures or both, to say where to write")
     if target is not None:
         options.refuse_overwriting_inputs(target, list(map(Path, sources)))
     tally = merged(read_tallies(sources), same_people=not different_people)
@@ -80,7 +80,8 @@ def report(
     if target is not None and target.suffix.lower() in TABLE_SUFFIXES:
         if together != Together():
             raise typer.BadParameter(
-                f"{target} would hold one table: turnout estimate has these options and --output",
+                f"{target} contains one table; pass these options to turnout estimate "
+                "--output instead",
                 param_hint="--given, --of, --marginal or --consistent",
             )
         estimate = tally.estimate(method or tally.plan.oracle.tally_type._default_method)

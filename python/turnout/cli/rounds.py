@@ -10,6 +10,7 @@ import typer
 
 from turnout import Plan
 from turnout._files import atomic_write
+from turnout._label_texts import number_of
 from turnout.cli import options
 from turnout.cli.commands import command
 from turnout.cli.input import Files, People
@@ -27,12 +28,15 @@ from turnout.pipeline.splitting import split as split_rows
 from turnout.reporting import words
 from turnout.reporting.words import number, percent
 from turnout.serve.collection import Published
+from turnout.serve.results import LEAST
 from turnout.serve.storage.opening import place_of
 from turnout.signing import SigningKey
 
 State = Annotated[
     Path,
-    typer.Argument(metavar="STATE", help="What turnout rounds hitters or rare wrote."),
+    typer.Argument(
+        metavar="STATE", help="The state file that turnout rounds hitters or rare wrote."
+    ),
 ]
 Epsilon = Annotated[
     float,
@@ -53,7 +57,8 @@ class _Plans:
     Attributes
     ----------
     plans
-        The folder of the plans, which turnout serve finds new ones in; default: that of the state.
+        The folder of the plans, where turnout serve finds new plans. Default: the folder of the
+        state.
     """
 
     plans: Annotated[Path | None, typer.Option(metavar="FOLDER")] = None
@@ -79,8 +84,8 @@ class _Plans:
                 signer = Published.read(path).public_key
                 if signer and (key is None or key.public_key != signer):
                     raise InvalidValueError(
-                        f"{path} is signed by {signer}: devices that know this key take no plan "
-                        "without it; pass --sign FILE with the same key"
+                        f"{path} is signed by {signer}, and devices that know this key refuse "
+                        "other plans: pass --sign FILE with the same key"
                     )
         return key
 
@@ -107,7 +112,14 @@ class _Plans:
             rows = [*rows, *_plan_rows(plan, file, under_way, key)]
         else:
             under_way.write(state)
-            rows = [*rows, ("rounds", f"all {under_way.number} are closed; turnout rounds show")]
+            rows = [
+                *rows,
+                (
+                    "rounds",
+                    f"all {under_way.number} rounds are closed; turnout rounds show prints "
+                    "the results",
+                ),
+            ]
         if self.as_json:
             path = None if file is None else str(file)
             print_json({**summary(under_way), **record, "plan_file": path})
@@ -122,7 +134,7 @@ class _StateOutput(_Plans):
     Attributes
     ----------
     target
-        The new state; the plan appears beside it.
+        The new state file; the plan is written beside it.
     """
 
     target: Annotated[Path, typer.Option("--output", "-o", metavar="FILE")]
@@ -137,7 +149,8 @@ class _StateOutput(_Plans):
         """
         if self.target.exists():
             raise InvalidValueError(
-                f"{self.target} is there already: it may hold rounds under way, take another name"
+                f"{self.target} already exists and may contain rounds in progress; choose "
+                "another name"
             )
 
     def write(
@@ -158,21 +171,21 @@ class _Search:
     Attributes
     ----------
     bits
-        For whole numbers of N bits.
+        Search for whole numbers of N bits.
     length
-        For texts of at most N bytes or characters.
+        Search for texts of at most N bytes, or characters of --alphabet.
     alphabet
-        The characters that occur; default: any, as UTF-8.
+        The characters that occur. Default: all, as UTF-8.
     oracle
         How reports are randomized.
     step
-        By how many bits prefixes grow in a round.
+        The number of bits by which prefixes grow in each round.
     keep
-        The most prefixes that are kept: the bound on memory.
+        The largest number of prefixes kept, which bounds memory.
     family_wise_error
-        The largest probability that a round keeps any prefix that nobody holds.
+        The largest probability that a round keeps a prefix that nobody holds.
     confirm
-        Whether a last round estimates what was found afresh.
+        Add a last round that estimates the values found with fresh reports.
     """
 
     bits: Annotated[int | None, typer.Option(metavar="N")] = None
@@ -194,14 +207,14 @@ def hitters(
     nodes: Annotated[int | None, typer.Option("--nodes", "-n", min=1)] = None,
     output: _StateOutput,
 ) -> None:
-    """Begin to look for frequent words or numbers of which there are far too many to count.
+    """Find the most frequent values of a huge domain.
 
-    Writes the state of the search, and the plan of its first round beside it or into --plans: of
-    search.json the plan search.round-0.json, which turnout randomize --plan takes, and turnout
-    serve where it is in the folder that it serves. Each person is asked in one
-    round only, which turnout rounds split sees to, or the coin of a device; then the whole search
-    spends epsilon once. turnout rounds close takes the tally of a round and writes the next plan,
-    turnout rounds show says what was found.
+    The command writes the state of the search, and the plan of its first round beside the state or
+    into --plans: for search.json, the plan is search.round-0.json. Use the plan with turnout
+    randomize --plan, or put it into the folder of turnout serve. Ask each person in one round only;
+    turnout rounds split or the coin of a device does that. Then the whole search spends epsilon
+    once. turnout rounds close reads the tally of a round and writes the next plan. turnout rounds
+    show prints the results.
 
     --json prints protocol, finished, round (the number of the open one), plan_file and
     detectable_frequency (null without --nodes).
@@ -217,7 +230,7 @@ def hitters(
     Parameters
     ----------
     nodes
-        Say how frequent a value must be among so many people.
+        The number of people: print how frequent a value must be to be found.
     """
     output.refuse_there()
     protocol = HeavyHitters(epsilon, **vars(search))
@@ -227,7 +240,7 @@ def hitters(
         found = protocol.detectable_frequency(nodes, participation=participation)
         record["detectable_frequency"] = found
         text = "no value is frequent enough" if found > 1 else f"{percent(found, 3)} of the people"
-        rows.append(("found from", f"{text}, among {nodes:,} people, whoever the others are"))
+        rows.append(("found from", f"{text}, among {nodes:,} people, whatever the others hold"))
     output.write(protocol.rounds(), rows, record, participation)
 
 
@@ -238,13 +251,13 @@ class _Rates:
     Attributes
     ----------
     first_rate
-        The share of the people that report first.
+        The share of the people that reports in the first round.
     second_rate
-        The expected share that report in the second round.
+        The expected share that reports in the second round.
     low
-        The least probability to report in the second round.
+        The smallest probability of reporting in the second round.
     high
-        The largest, of those who hold a rare answer.
+        The largest probability of reporting, for people with a rare answer.
     oracle
         How reports are randomized.
     """
@@ -258,14 +271,16 @@ class _Rates:
 
 @command
 def rare(*, epsilon: Epsilon, choices: Choices, rates: _Rates, output: _StateOutput) -> None:
-    """Begin a collection in two rounds, of which the second asks more of who holds a rare answer.
+    """Estimate rare answers in two rounds.
 
-    Writes the state, and the plan of the first round beside it, as turnout rounds hitters does.
-    turnout rounds close takes the tally of the first round, decides how likely the holders of each
-    answer report in the second, and writes its plan. Who reports then depends on the answer; what
-    that says, and what silence says, is counted in epsilon, and the rest is left for the reports.
+    The second round asks more of the people whose answer is rare. The command writes the state, and
+    the plan of the first round beside it, as turnout rounds hitters does. turnout rounds close
+    reads the tally of the first round, chooses the probability of reporting for each answer, and
+    writes the plan of the second round. A person's reporting or silence then depends on the answer;
+    epsilon includes both, and the reports get the rest of it.
 
-    It pays at a large epsilon, from 6 on, and few reports; else one round is better.
+    Two rounds pay off at a large epsilon (6 or more) with few reports; otherwise one round is
+    better.
 
     --json prints protocol, finished, round (the number of the open one) and plan_file.
 
@@ -290,12 +305,11 @@ def split(
     target: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER")],
     as_json: options.AsJson = False,
 ) -> None:
-    """Split people into the groups of the rounds: each person is asked in one round.
+    """Split people into groups, so that each person is asked in one round.
 
-    Rows go at random, whatever they hold, to round-0.parquet, round-1.parquet and so on in a new
-    folder, with the columns that are named and no others. The answers in these files are as they
-    were: keep them as safe as the input. Split once: whoever is in two groups reports twice, and
-    spends epsilon twice.
+    Rows go at random, whatever they contain, to round-0.parquet, round-1.parquet and so on in a new
+    folder, with the named columns only. These files contain the original answers: protect them like
+    the input. Split only once: a person in two groups reports twice and spends epsilon twice.
 
     --json prints files: a list of objects with path and rows.
 
@@ -324,17 +338,18 @@ def close(
     tally: Annotated[str, typer.Argument(metavar="TALLY")],
     *,
     participation: options.Participation = None,
+    least: Annotated[int, typer.Option(min=1)] = LEAST,
     plans: _Plans,
 ) -> None:
     """Close the open round with its tally, and write the plan of the next.
 
-    The tally is that of all who were asked in the round, merged from all parts, or the store of
-    turnout serve, which has it at this moment. A tally of another round is refused, and the state
-    stays as it was.
+    Pass the tally of everyone who was asked in the round, merged from all parts, or the store of
+    turnout serve, whose current tally is read. The command refuses a tally of another round, or of
+    fewer reports than --least, and leaves the state unchanged. You cannot reopen a closed round.
 
-    A server that runs on the folder of the plans takes the next one up by itself. Messages of the
-    round before that come in later are taken, and change nothing. If the plan of the round before
-    is signed, the next one must be signed by the same key.
+    A server that runs on the folder of plans finds the next plan by itself. It still accepts late
+    messages of the earlier round, which change nothing. If the earlier plan is signed, sign the
+    next plan with the same key.
 
     --json prints protocol, finished, round and plan_file (null if the rounds are over).
 
@@ -348,14 +363,22 @@ def close(
     ----------
     tally
         A file that turnout tally wrote, or a store: its file, or postgresql://user@host/name.
+    least
+        With fewer reports the round stays open.
     """
     under_way: Any = Rounds.read(state)
     options.refuse_overwriting_inputs(state, [Path(tally)])
     counts = read_tally(tally, question=under_way.current)
+    counts = counts.total if isinstance(counts, GroupedTally) else counts
     try:
-        under_way.close(counts.total if isinstance(counts, GroupedTally) else counts)
+        under_way.close(counts)
     except InvalidValueError as error:
         raise type(error)(f"{place_of(tally)}: {error}") from error
+    if counts.received < least:
+        raise InvalidValueError(
+            f"{place_of(tally)}: the round has {number_of(counts.received, 'report')}, and is "
+            f"closed with {least:,} or more: wait for more, or pass --least {counts.received}"
+        )
     plans.write_to(state, under_way, [], {}, participation)
 
 
@@ -363,7 +386,8 @@ def close(
 def plan(state: State, *, participation: options.Participation = None, plans: _Plans) -> None:
     """Write the plan of the open round again.
 
-    For a plan file that was lost, and where turnout rounds close was ended before it wrote one.
+    Use this if a plan file was lost, or if turnout rounds close was stopped before it wrote the
+    plan.
 
     --json prints protocol, finished, round and plan_file.
 
@@ -384,19 +408,20 @@ def show(
     clip: options.Clip = False,
     output: Output,
 ) -> None:
-    """Show what was found, with intervals, and what happened in each round.
+    """Show the values found, with intervals, and a summary of each round.
 
-    For a search: the values, the most frequent first, from which frequency on a value was found
-    with a probability of 90 %, and whether the bound on memory left prefixes out that stood out.
-    Of two rounds: the shares, and what both rounds spent.
+    For a search: the values, most frequent first; the frequency from which a value is found with
+    probability 90 %; and whether the bound on memory excluded significant prefixes. For two rounds:
+    the shares, and the epsilon that both rounds spent.
 
-    --json prints protocol, finished and round, and at the end nodes, interval and estimates: a list
-    of objects with label, count, frequency, standard_error, low and high. Of a search it has rounds
-    too (a list of objects with number, bits, candidates, kept, nodes, received, level, cut and
-    more), and at the end confirmed, cut, detectable_frequency and realized_epsilon; of two rounds
-    received and spent (an object with total, first, report, silence and randomizer).
+    --json prints protocol, finished and round. When all rounds are closed, it also prints nodes,
+    interval and estimates: a list of objects with label, count, frequency, standard_error, low and
+    high. For a search it also has rounds (a list of objects with number, bits, candidates, kept,
+    nodes, received, level, cut and more) and, at the end, confirmed, cut, detectable_frequency and
+    realized_epsilon. For two rounds it has received and spent (an object with total, first, report,
+    silence and randomizer).
 
-    --plot draws the shares of what was found, with their intervals.
+    --plot draws the shares of the values found, with their intervals.
 
     [bold]Example:[/]
 
@@ -408,8 +433,8 @@ def show(
             options.refuse_overwriting_inputs(path, [state])
             if not under_way.finished:
                 raise InvalidValueError(
-                    f"{state}: round {under_way.number} is open, and nothing is found yet for "
-                    f"{option}"
+                    f"{state}: round {under_way.number} is still open, so there are no "
+                    f"results for {option} yet"
                 )
     kind = show_search if isinstance(under_way, Search) else show_two
     made = kind(under_way, level, clip=clip)

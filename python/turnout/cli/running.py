@@ -23,6 +23,12 @@ def note(text: str) -> None:
     messages().print(f"note: {text}", markup=False, style="dim", soft_wrap=True)
 
 
+def note_seed(seed: int | None, harm: str) -> None:
+    """Say beside the results what somebody can do who knows the seed, if there is one."""
+    if seed is not None:
+        note(f"made with --seed: use for tests only, because anybody who knows the seed can {harm}")
+
+
 #: Arguments that commands call otherwise.
 _OTHER_WORDS = {"bounds": "--mean", "group_by": "--by", "domain": "--labels", "id": "--id-column"}
 
@@ -84,7 +90,7 @@ def _translated(text: str, words: dict[str, str]) -> str:
         text = re.sub(rf"{alone}=? \({option}\)", option, text)
         text = re.sub(rf"{alone}=True\b", option, text)
         text = re.sub(rf"{alone}=['\"]?([\w.]+)['\"]?", rf"{option} \1", text)
-        text = re.sub(rf"^{word}(?= (?:must|is|needs) |:|\[)", option, text)
+        text = re.sub(rf"^{word}(?= (?:must|is|needs|applies|conflicts) |:|\[)", option, text)
         text = re.sub(rf"(?<=: ){word}(?= must )", option, text)
         text = re.sub(rf"(?<= with ){word}(?= = )", option, text)
         if "_" in word:

@@ -6,7 +6,7 @@ import secrets
 import socket
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -18,15 +18,15 @@ from turnout.cli.commands import command
 from turnout.cli.running import messages
 from turnout.errors import InvalidValueError
 from turnout.serve.collection import Collection, check_plans
+from turnout.serve.counters import Counters
 from turnout.serve.invitations import Invitations
 from turnout.serve.results import LEAST
-from turnout.serve.storage.interface import Store
 from turnout.serve.storage.opening import open_store
 from turnout.serve.tasks.files import HelperFile, LeaderFile, read_aggregator
 from turnout.serve.web.app import Server, Settings
-from turnout.serve.web.running import Serving, Tls, listening
+from turnout.serve.web.running import Tls, listening
 from turnout.serve.web.running import serve as run
-from turnout.serve.web.tasks import TaskServer
+from turnout.serve.web.several import serving, task_servers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,6 +70,11 @@ class Listening:
             check_regular(path)
         return Tls(self.tls_certificate, self.tls_key)
 
+    @property
+    def bounds(self) -> dict[str, Any]:
+        """What clients may take."""
+        return {"connections": self.connections, "request_seconds": self.request_seconds}
+
     def socket(self) -> socket.socket:
         """Begin to listen."""
         return listening(self.host, self.port)
@@ -89,7 +94,7 @@ class Showing:
     title
         The question, as the page asks it.
     results
-        Who sees results: everybody, or who has the key.
+        Who may see results: everybody, or people with the key.
     key
         The file of that key; it is made if it is not there.
     least
@@ -112,22 +117,22 @@ class Showing:
 
 @dataclass(frozen=True, kw_only=True)
 class Aggregator:
-    """Of which task the server is an aggregator.
+    """Of which tasks the server is an aggregator.
 
     Attributes
     ----------
     task
         Be the leader or the helper of a task: the file leader.json or helper.json of turnout task
-        new.
+        new; repeatable.
     ca
         With --task: certificates (PEM) that the helper's must come from; else the system's.
     """
 
-    task: Annotated[Path | None, typer.Option(metavar="FILE")] = None
+    task: Annotated[list[Path] | None, typer.Option(metavar="FILE")] = None
     ca: Annotated[Path | None, typer.Option(metavar="FILE")] = None
 
-    def read(self) -> LeaderFile | HelperFile | None:
-        """Read the file of the task; None if there is none.
+    def read(self) -> list[LeaderFile | HelperFile]:
+        """Read the files of the tasks.
 
         Raises
         ------
@@ -138,19 +143,14 @@ class Aggregator:
         """
         if self.ca is not None:
             check_regular(self.ca)
-        return None if self.task is None else read_aggregator(self.task)
-
-    def server(
-        self, told: LeaderFile | HelperFile, store: Store, listening: Listening
-    ) -> TaskServer:
-        """Make the server of the task."""
-        return TaskServer(
-            told,
-            store,
-            self.ca,
-            connections=listening.connections,
-            request_seconds=listening.request_seconds,
-        )
+        files = [read_aggregator(path) for path in self.task or ()]
+        names = [file.task.name for file in files]
+        if len(set(names)) < len(names):
+            raise InvalidValueError(
+                "--task must name each task once: both aggregators of a task need servers of "
+                "their own, and stores"
+            )
+        return files
 
 
 #: What belongs to a collection, and not to a task.
@@ -173,7 +173,7 @@ def serve(
     aggregator: Aggregator,
     listening: Listening,
 ) -> None:
-    """Run a collection: take in messages, keep their tallies, and show results.
+    """Run a server that collects messages, keeps tallies and shows results.
 
     What comes in is randomized already, on the device or in the browser. A message is acknowledged
     when it is on the disk, and counts once. Nothing about who sent it is kept.
@@ -183,8 +183,9 @@ def serve(
     serial. Plans that are put into the folder are found while the server runs; turnout rounds close
     puts the plan of the next round there.
 
-    With --task the server is an aggregator of a task instead: it takes in shares of answers with
-    proofs, verifies them with the other aggregator, and adds them up.
+    With --task the server is an aggregator of a task: it takes in shares of answers with proofs,
+    verifies them with the other aggregator, and adds them up. One server may do so for several
+    tasks, with a collection and without.
 
     Put a reverse proxy with TLS in front where others than this machine reach it, or give
     --tls-certificate.
@@ -213,34 +214,33 @@ def serve(
         how many were asked, unless turnout store asked says another. Without it anybody can answer,
         as often as they like.
     """
-    tasked = aggregator.task is not None
+    tasked = bool(aggregator.task)
     options.refuse_if(
-        ((plan is None) != tasked, "--task", "say PLAN or --task, one of them"),
+        (plan is None and not tasked, "--task", "say PLAN, or --task, or both"),
         (not tasked and aggregator.ca is not None, "--ca", "belongs to --task"),
     )
-    if tasked:
+    if plan is None:
         options.refuse_given(context, _OF_A_COLLECTION, "belongs to a PLAN, and not to --task")
     settings = Settings(
         title=showing.title,
         key=None if showing.key is None else _key(showing.key),
         least=showing.least,
         invitations=None if invitations is None else Invitations.read(invitations),
-        connections=listening.connections,
-        request_seconds=listening.request_seconds,
+        **listening.bounds,
     )
     # What is wrong with a file is found before a store is made.
     told = aggregator.read()
     if plan is not None:
         check_plans(plan, public_key)
-    opened = open_store(store, "tally" if tasked else keep)
+    opened = open_store(store, "tally" if plan is None else keep)
     try:
-        server: Serving
-        if told is not None:
-            server = aggregator.server(told, opened, listening)
-        else:
-            assert plan is not None
+        counters, collection = Counters(), None
+        tasks = task_servers(told, counters, opened, aggregator.ca, **listening.bounds)
+        if plan is not None:
             asked = None if settings.invitations is None else settings.invitations.number
-            server = Server(Collection(plan, opened, public_key, asked), opened, settings)
+            taken = Collection(plan, opened, public_key, asked)
+            collection = Server(taken, opened, settings, counters)
+        server = serving(collection, tasks, counters)
         bound = listening.socket()
         address = listening.address(bound.getsockname()[1])
 

@@ -25,11 +25,11 @@ StoreAddress = Annotated[
 
 @command
 def check(store: StoreAddress, *, as_json: options.AsJson = False) -> None:
-    """Count the messages of a store again, and compare with its tallies.
+    """Recount the messages of a store and compare them with its tallies.
 
-    Of a store that keeps messages each is read and counted again. Of one that keeps tallies alone
-    their reports must be as many as the messages that are remembered. A server may write into the
-    store meanwhile. What differs is an error, and the exit code is 1.
+    If the store keeps messages, the command reads and counts each one. If it keeps only tallies,
+    the number of reports must equal the number of remembered messages. A server may write to the
+    store meanwhile. A difference is an error with exit code 1.
 
     --json prints keep, questions, groups, reports, asked and refused.
 
@@ -50,7 +50,7 @@ def check(store: StoreAddress, *, as_json: options.AsJson = False) -> None:
         ("reports", f"{checked.reports:,}"),
         ("asked", f"{checked.asked:,}"),
         ("refused", f"{checked.refused:,}"),
-        ("tallies", "are those of the messages" if messages else "fit what is remembered"),
+        ("tallies", "match the messages" if messages else "match the remembered messages"),
     ]
     tell(f"Store {opened.place}", rows)
 
@@ -58,16 +58,19 @@ def check(store: StoreAddress, *, as_json: options.AsJson = False) -> None:
 @command
 def asked(
     store: StoreAddress,
-    people: Annotated[int, typer.Argument(min=0, max=2**63 - 1, help="How many, in all so far.")],
+    people: Annotated[
+        int,
+        typer.Argument(min=0, max=2**63 - 1, help="The number of people asked in total so far."),
+    ],
     *,
     group: Annotated[list[str] | None, typer.Option(metavar="COLUMN=VALUE")] = None,
     plan_file: Annotated[Path | None, typer.Option("--plan", metavar="FILE")] = None,
 ) -> None:
-    """Write down how many people were asked, which no message says.
+    """Record how many people were asked.
 
-    Results then say how many have not answered, and where not everyone takes part how many a share
-    stands for. It is the number in all: a later one replaces it. Where turnout serve has
-    invitations it is their number until you say another.
+    Results then show how many people have not answered and, if not everyone takes part, how many
+    people a share stands for. The number is a total: a later number replaces it. With invitations,
+    turnout serve uses their number until you record another.
 
     [bold]Examples:[/]
 
@@ -78,9 +81,9 @@ def asked(
     Parameters
     ----------
     group
-        Where the plan has groups: which one, a value for each column; repeatable.
+        For a plan with groups: the group, with a value for each column; repeatable.
     plan_file
-        The plan, of a store that has several.
+        The plan, if the store has several.
     """
     wanted = None if plan_file is None else Plan.read(plan_file)
     with closing(open_store(store)) as opened:
@@ -92,8 +95,12 @@ def asked(
                 if wanted is None or plan.fingerprint == wanted.fingerprint
             ]
         if len(known) != 1:
-            found = f"{len(known)} plans: --plan FILE says which" if known else "no such plan"
-            raise InvalidValueError(f"{opened.place}: holds {found}")
+            found = (
+                f"contains {len(known)} plans: pass --plan FILE to select one"
+                if known
+                else "no such plan"
+            )
+            raise InvalidValueError(f"{opened.place}: {found}")
         ((plan, number),) = known
         key = group_text(plan._group_key("group", _group(plan, group or [])))
         with opened.reading() as reading:
@@ -102,14 +109,14 @@ def asked(
             here = "of this group" if plan.groups else "of this plan"
             raise InvalidValueError(
                 f"PEOPLE must be at least {received}, the number of reports {here} in "
-                f"{opened.place}, got {people}: say how many were asked in all"
+                f"{opened.place}, got {people}: pass the total number of people asked"
             )
         opened.ask(number, key, people)
     tell(f"Store {opened.place}", [("asked", f"{people:,}")])
 
 
 def _group(plan: Plan, words: list[str]) -> dict[str, object] | None:
-    """Read the values of a group: those that the plan lists, by how they are written."""
+    """Read the values of a group, as the plan lists them."""
     if not words:
         return None
     given = dict(word.split("=", 1) for word in words if "=" in word)

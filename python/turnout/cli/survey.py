@@ -58,15 +58,15 @@ class _Question(Labels):
     column
         Column with the answers; repeatable.
     joint
-        A further column, whose answer goes into the same report; repeatable.
+        Another column whose answer goes into the same report; repeatable.
     by
-        A column of groups, which are not protected; repeatable.
+        A group column, which is not protected; repeatable.
     bounds
-        Mean and quantiles of a column of numbers; repeatable.
+        Bounds of a numeric column: estimate its mean and quantiles; repeatable.
     mean
-        The mean alone of a column of numbers, more precisely; repeatable.
+        Bounds of a numeric column: estimate its mean only, more precisely; repeatable.
     quantiles
-        With --bounds: which quantiles, the quartiles if not given.
+        With --bounds: which quantiles to show. Default: the quartiles.
     """
 
     column: Annotated[list[str], typer.Option("--column", "-c")]
@@ -82,11 +82,11 @@ class _Question(Labels):
         options.refuse_if(
             (len({*self.column}) < len(self.column), "--column", "names a column twice"),
             (len({*self.columns}) < len(self.columns), "--joint", "names a column twice"),
-            (bool(self.joint) and len(self.column) > 1, "--joint", "goes with one --column"),
+            (bool(self.joint) and len(self.column) > 1, "--joint", "needs exactly one --column"),
             (
                 bool(self.joint) and any((self.bounds, self.mean)),
                 "--joint",
-                "is of columns of answers, which have no bounds or mean",
+                "applies to columns of answers, which have no --bounds or --mean",
             ),
         )
 
@@ -113,12 +113,14 @@ class _Question(Labels):
                 raise typer.BadParameter(f"{name!r} has --bounds too", param_hint="--mean")
             if name in asked.numbers and name in asked.labels:
                 option = "--mean" if name in asked.mean else "--bounds"
-                raise typer.BadParameter("is for numbers, which have no labels", param_hint=option)
+                raise typer.BadParameter(
+                    "has --bounds or --mean, so it has no --labels", param_hint=option
+                )
         options.refuse_if(
             (
                 self.quantiles is not None and not asked.bounds,
                 "--quantiles",
-                "are of numbers: needs --bounds",
+                "needs --bounds: quantiles are computed from numbers",
             )
         )
         return asked
@@ -166,15 +168,16 @@ class _Privacy:
     Attributes
     ----------
     epsilon
-        Privacy of all that a person reports; less is more.
+        Privacy of everything that a person reports; smaller is more private.
     participation
         Probability that a person reports.
     trust
-        local: nobody; aggregators: count under secret sharing, with far less error.
+        Whom people trust. local: nobody. aggregators: servers that count under secret sharing, with
+        far less error.
     delta
-        With --trust aggregators: the guarantee may have a delta.
+        With --trust aggregators: the delta of the guarantee.
     parties
-        With --trust aggregators: how many add up; 3.
+        With --trust aggregators: the number of aggregators; 3 by default.
     """
 
     epsilon: options.Epsilon
@@ -195,12 +198,16 @@ class _View(Intervals):
         """Refuse what no column has."""
         shares = not {*columns} <= {*asked.numbers}
         options.refuse_if(
-            (self.clip and not shares, "--clip", "is for shares, and no column has any"),
-            (self.top != _TOP and not shares, "--top", "is for labels, and no column has any"),
+            (self.clip and not shares, "--clip", "applies to shares, but no column has labels"),
+            (
+                self.top != _TOP and not shares,
+                "--top",
+                "applies to labels, but no column has labels",
+            ),
             (
                 self.simultaneous is not None and {*columns} <= {*asked.bounds},
                 "--simultaneous",
-                "is for shares and means alone",
+                "applies only to shares and means",
             ),
         )
 
@@ -212,7 +219,7 @@ class _Output(Page):
     Attributes
     ----------
     target
-        File for the tally; of several columns a folder.
+        File for the tally; for several columns, a folder.
     """
 
     target: Annotated[Path | None, typer.Option("--output", "-o", metavar="OUT")] = None
@@ -231,8 +238,8 @@ class _Output(Page):
         """
         files = {} if self.target is None else _files(self.target, columns)
         if self.target is not None:
-            self.refuse_unwritable(self.target, files, data, "tally")
-        self.check(data)
+            self.refuse_unwritable(self.target, files, data.paths, "tally")
+        self.check(data.paths)
         return files
 
 
@@ -240,20 +247,19 @@ class _Output(Page):
 def survey(
     *, question: _Question, privacy: _Privacy, data: Input, view: _View, output: _Output
 ) -> None:
-    """Randomize the answers of columns and show how often each is given, with intervals.
+    """Randomize a table's answers and show the share of each answer, with intervals.
 
-    Each answer is randomized by itself, by the oracle of smallest error; only the reports are
-    counted, and none is written to a file. To hand reports over, see turnout randomize. Of several
-    columns each person answers one, drawn at random, or all with parts of epsilon, whichever has
-    the smaller error. With --joint the answers to several columns go into one report, for the joint
-    table of them.
+    Each answer is randomized with the oracle of smallest error. Only the reports are counted, and
+    no report is written to a file; turnout randomize writes them. With several columns, each person
+    answers one column drawn at random, or all columns with parts of epsilon, whichever has the
+    smaller error. With --joint, the answers to several columns go into one report, which gives
+    their joint table.
 
-    --output writes the tally, which turnout estimate, report and tally read: so that nobody is
-    randomized again for another table or page. Of several columns OUT is a folder with a tally of
-    each. --report writes the page for people, as turnout report does of a tally, with the sentence
-    to publish.
+    --output writes the tally, so that you can make other tables and pages without randomizing
+    anybody again: turnout estimate, report and tally read it. For several columns, OUT is a folder
+    with one tally for each. --report writes a page for people, with the sentence to publish.
 
-    Without --labels the labels are those of the data, which are then taken to be public.
+    Without --labels, the labels are taken from the data, and the command treats them as public.
 
     [bold]Examples:[/]
 
@@ -271,7 +277,7 @@ def survey(
         (
             output.target is not None and privacy.trust == "aggregators",
             "--output",
-            "is for a tally of reports, and aggregators get none; --report writes the page",
+            "needs reports, which aggregators do not receive; pass --report for the page",
         )
     )
     files = output.files(question.column, data)
@@ -305,16 +311,16 @@ def _files(target: Path, columns: Sequence[str]) -> dict[str, Path]:
         suffix = target.suffix.lower()
         if suffix in (*TABLE_SUFFIXES, ".html", ".htm"):
             raise typer.BadParameter(
-                f"{target}: the output is a tally; turnout estimate makes a table of it, and "
-                "turnout report a page",
+                f"{target}: the output is a tally and needs no file ending; turnout "
+                "estimate turns it into a table, turnout report into a page",
                 param_hint="--output",
             )
         return {columns[0]: target}
     files = {name: target / f"{_NO_NAME.sub('_', name)}.tally" for name in columns}
     if len({str(file).casefold() for file in files.values()}) < len(files):
         raise InvalidValueError(
-            f"--output: the tallies of {', '.join(map(repr, columns))} would have one name; survey "
-            "them one by one"
+            f"--output: the tallies of {', '.join(map(repr, columns))} would have the "
+            "same name; survey these columns one by one"
         )
     return files
 

@@ -179,7 +179,9 @@ def print_estimates(
     if size > len(codes):
         rest = size - len(codes)
         words = "1 label" if rest == 1 else f"{rest:,} labels"
-        console.print(f"\nand {words} with no larger share; --top all shows all", soft_wrap=True)
+        console.print(
+            f"\nand {words} with smaller or equal shares; --top all shows all", soft_wrap=True
+        )
 
 
 def _widest(columns: Columns, digits: int) -> tuple[str, ...]:

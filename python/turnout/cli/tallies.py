@@ -56,7 +56,7 @@ def read_tally(source: str | Path, plan: Plan | None = None, question: Any = Non
         return read_store(str(source), plan, question)
     source = Path(source)
     if source.is_dir():
-        raise InvalidValueError(f"{source}: a folder, and no tally{_hint(source)}")
+        raise InvalidValueError(f"{source}: is a folder, not a tally{_hint(source)}")
     data = read_bytes(source)
     try:
         if data.startswith(_core.GROUPS_MAGIC):
@@ -71,9 +71,12 @@ def _hint(source: Path) -> str:
     """Name the step that was left out, where the file's name tells it."""
     suffix = source.suffix.lower()
     if source.is_dir() or suffix in REPORT_SUFFIXES:
-        return "; turnout tally makes one of reports"
+        return "; turnout tally counts reports into a tally"
     if suffix in {".csv", ".tsv"}:
-        return "; turnout randomize makes reports of answers, and turnout tally a tally of reports"
+        return (
+            "; turnout randomize turns answers into reports, and turnout tally "
+            "counts reports into a tally"
+        )
     return ""
 
 
@@ -137,6 +140,6 @@ def refuse_repeats(sources: Sequence[str | Path]) -> None:
         same = str(source) if str(source).startswith(POSTGRESQL) else str(Path(source).resolve())
         if same in seen:
             raise InvalidValueError(
-                f"{place_of(source)}: given twice; its reports would count twice"
+                f"{place_of(source)}: is duplicated; its reports would count twice"
             )
         seen.add(same)

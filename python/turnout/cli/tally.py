@@ -31,7 +31,7 @@ from turnout.reporting.words import file_size, number
 from turnout.serve.storage.opening import POSTGRESQL, place_of
 
 _check_memory = options.accepting(
-    lambda value: 1e-9 <= value < 1e9, "a number of gigabytes (10^9 bytes)"
+    lambda value: 1e-9 <= value < 1e9, "a number of gigabytes (1 GB is 10^9 bytes)"
 )
 
 
@@ -42,9 +42,9 @@ class _Groups:
     Attributes
     ----------
     group_by
-        Keep a tally for each group: a column of the reports or a folder NAME=VALUE.
+        Keep a tally for each group of this column, or of folders NAME=VALUE; repeatable.
     by_file
-        Make each file a group, in a column of this name.
+        Make each file a group, in a column with this name.
     """
 
     group_by: list[str] | None = None
@@ -63,13 +63,13 @@ class _Reading:
     Attributes
     ----------
     duplicates
-        Look for second reports with one pseudonym, and refuse them or leave them out.
+        Find duplicate reports of a pseudonym, and refuse or drop them.
     partial
-        Take what is there of a job that is not complete.
+        Count the finished parts of a job that is not complete.
     workers
-        Files read at once; default: processors.
+        Files read at once. Default: the number of processors.
     max_memory
-        Memory that the counts of a file may take up.
+        Memory that the counts of one file may use.
     """
 
     duplicates: Annotated[
@@ -129,35 +129,35 @@ def tally(
     different_people: options.DifferentPeople = False,
     as_json: options.AsJson = False,
 ) -> None:
-    """Count the reports of many files into one small tally.
+    """Count reports or messages into one small tally.
 
-    All files must have been made under the same plan: the same epsilon, labels and participation.
-    A file that was truncated or altered is refused, and so is a copy of another one. A tally holds
-    as many counts as there are labels, whatever the number of people; tallies can be tallied again,
-    so each region may count its own files. Files are read batch by batch, several at once.
+    All files must have the same plan: the same epsilon, labels and participation. The command
+    refuses a truncated or altered file, and a copy of another file. A tally has one count for each
+    label, whatever the number of people. You can tally tallies, so each region may count its own
+    files. Files are read batch by batch, several at once.
 
-    With --group-by the tally holds one for each group, and turnout estimate makes a table of them.
-    With --by-file each file is a group: --by-file day makes a series of files that are called by
-    their day, such as 2026-03-02.jsonl, be they messages, reports or tallies. The reports of a job
-    are called by its folder.
+    With --group-by, the tally has a tally for each group, and turnout estimate shows them in one
+    table. With --by-file, each file is a group: --by-file day makes a series from files named by
+    their day, such as 2026-03-02.jsonl. The files may be messages, reports or tallies. The reports
+    of a job take the name of its folder.
 
-    The store of turnout serve (a file, or postgresql://...) is read as the tally that it holds; of
-    one with several questions --plan says which.
+    A store of turnout serve (a file, or postgresql://...) is read as the tally that it contains. If
+    it has several questions, --plan selects one.
 
-    People who keep permanent answers may be the same in all inputs: intervals hold for days of the
-    same people. --different-people says that nobody is in two of them, as in regions of a country.
+    By default, people with permanent answers may be the same in all inputs, so intervals hold for
+    several days of the same people. Pass --different-people if nobody is in two inputs, as in
+    regions of a country.
 
-    A file of messages (.jsonl) has one a line, as devices send them. --plan says under which plan;
-    where not everyone takes part, --nodes says how many people were asked: in all, or with
-    --by-file in each file, where --nodes NAME=NUMBER is for one. A message that is there twice, in
-    one file or in several, counts once, in the first; messages that are none of the plan are left
-    out and counted.
+    A file of messages (.jsonl) has one message on each line, as devices send them. Pass their plan
+    with --plan. If not everyone takes part, pass with --nodes how many people were asked: in total,
+    or with --by-file for each file, where --nodes NAME=NUMBER is for one file. A duplicate message,
+    in one file or in several, counts once, in the first. Messages that do not fit the plan are left
+    out, and their number is shown.
 
     --json prints output, files, nodes, received, left_out (rows and messages that do not count, by
-    reason), plan, groups (null, or their columns and number), improbable (reports of the files that
-    count and an honest node hardly ever sends), and messages
-    (null, or read, counted, repeated, refusals by kind, and improbable: those that count and an
-    honest device hardly ever sends).
+    reason), plan, groups (null, or their columns and number), improbable (counted reports that an
+    honest node hardly ever sends), and messages (null, or read, counted, repeated, refusals by
+    kind, and improbable: counted messages that an honest device hardly ever sends).
 
     [bold]Examples:[/]
 
@@ -174,12 +174,12 @@ def tally(
     Parameters
     ----------
     sources
-        Report files (.parquet, .arrow), files of messages (.jsonl), tallies made earlier, stores,
-        folders of them (of one kind each) and quoted patterns; all of one plan.
+        Report files (.parquet, .arrow), files of messages (.jsonl), earlier tallies, stores,
+        folders of one such kind, and quoted patterns; all of the same plan.
     target
         File for the tally.
     plan_file
-        The plan of all of them; files of messages need it.
+        The plan of all inputs; files of messages need it.
     """
     given = _sorted_out(sources, groups.by_file, reading.partial)
     _refuse_contradictions(context, given, planned, reading)
@@ -200,7 +200,7 @@ def tally(
     if counted.messages is not None:
         rows[1:1] = _rows_of_messages(counted.messages)
     if counted.improbable:
-        of_files = "of the files' reports, which count and honest nodes hardly send"
+        of_files = "counted reports that honest nodes hardly ever send"
         rows.insert(-1, ("improbable", f"{counted.improbable:,} {of_files}"))
     tell(f"Tally in {target}", rows)
 
@@ -243,9 +243,8 @@ def _counted(given: _Given, plan: Plan | None, how: _How) -> _Counted:
         counted.parts.append((str(given.messages[0].path), one))
         if tallies:
             note(
-                "a tally and messages are added up: a message that is in both counts twice; that "
-                "is found where the tally is of just these messages, and not where it is of some "
-                "of them"
+                "adding a tally and messages: a message in both counts twice. The "
+                "command notices this only if the tally is of exactly these messages"
             )
     counted.parts += tallies
     return counted
@@ -287,8 +286,8 @@ def _sorted_out(sources: Sequence[str], by_file: str | None, partial: bool) -> _
         of_reports = any(map(_is_reports, found))
         if of_messages and of_reports:
             raise InvalidValueError(
-                f"{source}: holds files of reports and files of messages, which may be of the same "
-                "people: name those that count"
+                f"{source}: contains both report files and message files, which may be of "
+                "the same people. Name the files to count"
             )
         if of_messages:
             messages.append(source)
@@ -325,17 +324,16 @@ def _refuse_contradictions(
     """Refuse options that say nothing of what is counted."""
     if planned.plan_file is None and given.messages:
         raise InvalidValueError(
-            f"{given.messages[0].path}: is a file of messages, which do not say what they mean: "
-            "--plan FILE does"
+            f"{given.messages[0].path}: messages need their plan: pass --plan FILE"
         )
     if not given.messages:
         options.refuse_given(
-            context, ("nodes", "received"), "is for files of messages (.jsonl) only"
+            context, ("nodes", "received"), "applies only to files of messages (.jsonl)"
         )
     if reading.duplicates is not None and (given.tallies or given.messages):
         kind = "a tally" if given.tallies else "a file of messages"
         raise InvalidValueError(
-            f"--duplicates: {given.paths[0]} is {kind}, in which there are no pseudonyms"
+            f"--duplicates: {given.paths[0]} is {kind}, which has no pseudonyms"
         )
 
 
@@ -408,7 +406,10 @@ def _rows_of_messages(counted: dict[str, Any]) -> list[tuple[str, str]]:
     why = f": {', '.join(kinds)}" if kinds else ""
     return [
         ("messages", f"{counted['read']:,}"),
-        ("repeated", f"{counted['repeated']:,}, which were sent again and count once"),
+        ("repeated", f"{counted['repeated']:,}, sent again; each counts once"),
         ("refused", f"{sum(refusals.values()):,}{why}"),
-        ("improbable", f"{counted['improbable']:,}, which count and honest devices hardly send"),
+        (
+            "improbable",
+            f"{counted['improbable']:,} counted messages that honest devices hardly ever send",
+        ),
     ]

@@ -9,79 +9,32 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-import numpy as np
 import typer
 
-from turnout import Domain
 from turnout._progress import doing
-from turnout._types import Integers
 from turnout.cli import options
-from turnout.cli.answers import in_domain, settled
 from turnout.cli.commands import command
 from turnout.cli.output import Intervals, Listing
-from turnout.cli.question import OneList
+from turnout.cli.page import Page, say_written
 from turnout.cli.running import note
 from turnout.cli.showing.estimates import Wish, show_estimate
 from turnout.cli.tables import print_json, tell
-from turnout.distributed import VerifiedAggregation
-from turnout.errors import InvalidValueError, ProtocolError
-from turnout.pipeline import scan
-from turnout.pipeline.in_memory import read_columns
-from turnout.reporting.frequencies import SHARES
+from turnout.cli.task_asked import Answer, Asked, kind_of
+from turnout.errors import ProtocolError
 from turnout.serve.tasks.client import Client
 from turnout.serve.tasks.collector import Collected, Collector
-from turnout.serve.tasks.files import ClientFile, CollectorFile
-from turnout.serve.tasks.making import Batches, new_task, write_task
+from turnout.serve.tasks.files import ClientFile, CollectorFile, Question
+from turnout.serve.tasks.making import BATCH_SECONDS, NAMES, Batches, new_task, write_task
 
 CA = Annotated[
     Path | None,
     typer.Option(
         "--ca",
         metavar="FILE",
-        help="Certificates (PEM) that those of the servers must come from; else the system's.",
+        help="Certificates (PEM) that sign those of the servers. Default: the system's.",
     ),
 ]
 AsFile = Annotated[Path, typer.Argument(metavar="FILE")]
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Voting(OneList):
-    """What is asked of whom, and what protects the answers.
-
-    Attributes
-    ----------
-    users
-        How many people are asked.
-    epsilon
-        Privacy of one report.
-    delta
-        The delta; 0 for noise without one.
-    participation
-        Probability that an answer takes part, which nobody sees.
-    """
-
-    users: Annotated[int, typer.Option("--users", "-n", min=1)]
-    epsilon: options.Epsilon
-    delta: Annotated[float, typer.Option("--delta", "-d", min=0.0, max=1.0)] = 0.0
-    participation: Annotated[
-        float, typer.Option("--participation", "-p", callback=options.check_rate)
-    ] = 1.0
-
-    def mechanism(self, noise: str | None = None) -> VerifiedAggregation:
-        """Find the noise: of a law, or of the best one."""
-        labels = self.stated
-        options.refuse_if(
-            (labels is None, "--labels", "say the possible answers: --labels or --labels-file")
-        )
-        assert labels is not None
-        return VerifiedAggregation(
-            Domain(labels),
-            self.users,
-            epsilon=self.epsilon,
-            delta=self.delta,
-            participation=self.participation,
-            noise=noise,
-        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,19 +44,19 @@ class _Batching:
     Attributes
     ----------
     batches
-        Who says which reports are a batch: the leader fills one after another, or the collector
-        asks for those of a time.
+        How reports become batches: the leader fills one batch after another, or the collector
+        asks for the reports of a time.
     batch_reports
-        A batch waits for so many reports; as many as users if not given.
+        A batch waits for this many reports. Default: one for each user.
     batch_seconds
-        It goes on without the others after so many seconds, if it has --min-batch; without end if
-        not given.
+        After this many seconds, a batch with at least --min-batch reports does not wait for more.
+        Default: a day; with --expires or time-interval, when the time is over.
     min_batch
-        Of fewer reports no result is given; half of --batch-reports if not given.
+        Give no result for fewer reports. Default: half of --batch-reports.
     time_precision
-        Reports say when they were made in steps of so many seconds.
+        The step, in seconds, of the times that reports state.
     expires
-        Until when reports are taken, such as 2030-12-31T00:00:00Z.
+        When the task stops accepting reports, such as 2030-12-31T00:00:00Z.
     """
 
     batches: Literal["leader-selected", "time-interval"] = "leader-selected"
@@ -128,55 +81,70 @@ class _Batching:
         if janus and self.batches == "leader-selected":
             return f"{self.batches}, of {least:,} reports, as Janus makes them"
         number = f"{self.batches}, of {self.batch_reports or users:,} reports"
-        if self.batch_seconds is not None:
-            return f"{number}, or of {least:,} or more after {self.batch_seconds:,} s"
-        if self.batches == "time-interval" or self.expires is not None:
+        timed = self.batches == "time-interval" or self.expires is not None
+        if timed and self.batch_seconds is None:
             return f"{number}, or of {least:,} or more when the time is over"
-        return f"{number}; without --batch-seconds each waits until all have come"
+        seconds = self.batch_seconds or BATCH_SECONDS
+        return f"{number}, or of {least:,} or more after {seconds:,} s"
+
+
+def _roles(text: str) -> tuple[str, ...]:
+    """Read roles, comma-separated."""
+    roles = tuple(text.split(","))
+    for role in roles:
+        if role not in NAMES:
+            raise typer.BadParameter(f"{role!r} is none of {', '.join(NAMES)}")
+    return roles
 
 
 @command
 def new(
     *,
-    voting: _Voting,
+    asked: Asked,
     leader: Annotated[str, typer.Option(metavar="URL")],
     helper: Annotated[str, typer.Option(metavar="URL")],
     batching: _Batching,
-    janus: Literal["leader", "helper", "both"] | None = None,
+    janus: Annotated[Any, typer.Option(metavar="ROLE,...", parser=_roles)] = None,
     target: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER")],
 ) -> None:
-    """Make a task: the files of its leader, helper, clients and collector, keys included.
+    """Make a task: the files of its leader, helper, clients and collector, with their keys.
 
-    Each person's answer is split into two shares with a proof that it is one answer or none. Two
-    servers of different operators verify the proofs and add up; each adds noise of its own, so that
-    one honest server is enough. A person who cheats changes the result by one answer at most.
+    Each person's answer is split into two shares, with a proof that it is one answer or none. Two
+    servers with different operators verify the proofs and add up the shares. Each adds its own
+    noise, so one honest server is enough. A person who cheats changes the result by one answer at
+    most. With --mean, answers are whole numbers within bounds, and the result is their mean and
+    their sum.
 
     Give leader.json and helper.json to the operators of the two servers, client.json to everybody,
-    and collector.json to whoever may see results. All but client.json hold secrets: send them on
-    ways that only their owner reads, and delete the copies.
+    and collector.json to the person who may see results. All files except client.json hold secrets:
+    send each so that only its owner can read it, and delete your copies.
 
-    With --janus the operator of that server runs Janus, another implementation of the protocol,
-    and gets helper.yaml or leader.yaml for janus_cli provision-tasks.
+    Janus is another implementation of the protocol. For roles named with --janus, the command
+    writes the files that Janus's programs read: leader.yaml and helper.yaml for janus_cli
+    provision-tasks, collector.env for collect, and client.env for programs that use its client.
 
-    [bold]Example:[/]
+    [bold]Examples:[/]
 
         turnout task new --labels yes,no --users 100 --epsilon 1 --leader
         https://leader.example.org/ --helper https://helper.example.net/ -o task
 
+        turnout task new --mean 0:60 --users 100 --epsilon 1 --leader
+        https://leader.example.org/ --helper https://helper.example.net/ -o hours
+
     Parameters
     ----------
     leader
-        The address of the server that takes reports in.
+        The address of the server that receives reports.
     helper
         The address of the other server, which another operator runs.
     janus
-        Which servers are Janus.
+        Which of leader, helper, client and collector are Janus, comma-separated.
     target
         The new folder of the files.
     """
+    theirs: tuple[str, ...] = janus or ()
     with doing("calibrating"):
-        mechanism = voting.mechanism("discrete_laplace" if janus else None)
-    theirs = ("leader", "helper") if janus == "both" else (janus,) if janus else ()
+        mechanism = asked.mechanism(janus=bool(theirs))
     files = new_task(
         mechanism,
         leader=leader,
@@ -190,12 +158,15 @@ def new(
     for url in (task.leader, task.helper):
         parts = urlsplit(url)
         if parts.scheme == "http" and parts.hostname not in ("localhost", "127.0.0.1", "::1"):
-            note(f"{url} is without TLS: who is on the way can change reports and see tokens")
+            note(
+                f"{url} is without TLS: who is on the way can read answers by giving clients other "
+                "keys, change reports, and see tokens. Use https://"
+            )
     tell(
         "Task",
         [
             ("task", task.name),
-            ("labels", f"{mechanism.domain.size:,}"),
+            kind_of(mechanism).telling.asked(mechanism.domain),
             *_protection(mechanism),
             ("proofs", task.vdaf.kind),
             (
@@ -207,79 +178,20 @@ def new(
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Answer:
-    """Which answers are sent.
-
-    Attributes
-    ----------
-    value
-        The answer of one person.
-    sources
-        Files with a row for each person, for tests and simulations: one report for each.
-    column
-        The column of the files with the answers.
-    """
-
-    sources: Annotated[list[Path] | None, typer.Argument(metavar="[SOURCES]...")] = None
-    value: Annotated[str | None, typer.Option(metavar="LABEL")] = None
-    column: Annotated[str | None, typer.Option("--column", "-c")] = None
-
-    def __post_init__(self) -> None:
-        """Refuse no answer, and two ways to give one."""
-        options.refuse_if(
-            (
-                (self.value is None) == (not self.sources),
-                "--value",
-                "say the answer of one person, or name files with --column",
-            ),
-            (
-                bool(self.sources) != (self.column is not None),
-                "--column",
-                "name the column of the answers in the files; it belongs to files alone",
-            ),
-        )
-
-    def codes(self, domain: Domain) -> Integers:
-        """Give the codes of the answers.
-
-        Raises
-        ------
-        InvalidValueError
-            If one is no answer to the question.
-        """
-        if self.value is not None:
-            labels = [str(label) for label in domain.labels]
-            if self.value not in labels:
-                # What a person answers is not shown.
-                raise InvalidValueError(
-                    f"--value must be one of the {domain.size:,} labels of the task, which stand "
-                    "in its file; the answer is not repeated here"
-                )
-            return np.array([labels.index(self.value)])
-        assert self.sources is not None
-        assert self.column is not None
-        answers = scan(self.sources, [self.column])
-        stated = {self.column: [str(label) for label in domain.labels]}
-        answers, domains, _ = settled(answers, stated)
-        [codes] = read_columns(in_domain(answers, domains[self.column]), domains).codes
-        return codes.astype(np.int64)
-
-
 @command
-def upload(
-    file: AsFile, *, answer: _Answer, ca: CA = None, as_json: options.AsJson = False
-) -> None:
-    """Send an answer to a task: shares for both servers, with a proof that it is one answer.
+def upload(file: AsFile, *, answer: Answer, ca: CA = None, as_json: options.AsJson = False) -> None:
+    """Send an answer to a task, as shares with a proof that it is one valid answer.
 
-    Neither server sees the answer, nor whether one was given where --participation of the task is
-    below 1. Whoever sends twice is counted twice.
+    Neither server sees the answer. If --participation of the task is below 1, neither sees whether
+    there is an answer. A person who sends twice is counted twice.
 
     --json prints accepted, and refused: an object with the number of each error.
 
     [bold]Examples:[/]
 
         turnout task upload task/client.json --value yes
+
+        turnout task upload hours/client.json --value 38
 
         turnout task upload task/client.json people.csv --column vote
 
@@ -289,9 +201,9 @@ def upload(
         The file client.json of the task.
     """
     told = ClientFile.read(file)
-    codes = answer.codes(told.question.domain)
-    with doing(f"sending {len(codes):,} reports"):
-        outcomes = Client(told, ca).upload(codes)
+    given = answer.measured(told.question)
+    with doing(f"sending {len(given):,} reports"):
+        outcomes = Client(told, ca).upload(given)
     accepted = outcomes.pop("accepted", 0)
     if as_json:
         print_json({"accepted": accepted, "refused": dict(outcomes)})
@@ -339,25 +251,31 @@ class _Batch:
 
 @command
 def result(
+    context: typer.Context,
     file: AsFile,
     *,
     batch: _Batch,
     ca: CA = None,
     intervals: Intervals,
     listing: Listing,
+    page: Page,
     plot: options.PictureFile = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Get the result of a batch: shares with intervals.
+    """Get the result of a batch, with intervals.
 
-    The two servers give their parts of the sum sealed for this file's key, so that nobody else
-    sees the result. A batch is collected once; to ask again gives the same.
+    The two servers encrypt their parts of the sum to this file's key, so nobody else sees the
+    result. A batch is collected once; asking again gives the same result. --report writes a page
+    for people, with the sentence to publish.
 
-    --json prints what estimate --json prints, and reports, start, end, sums and guarantee.
+    --json prints what estimate --json prints, and reports, start, end, sums and guarantee. For
+    numbers it also prints sum: an object with value, low and high.
 
     [bold]Examples:[/]
 
         turnout task result task/collector.json
+
+        turnout task result task/collector.json --report hours.html --title "How long?"
 
         turnout task result task/collector.json --next --wait 600 --json
 
@@ -367,7 +285,17 @@ def result(
         The file collector.json of the task.
     """
     told = CollectorFile.read(file)
+    kind = kind_of(told.question)
+    kind.telling.check(
+        frozenset(
+            f"--{name.replace('order', 'sort')}"
+            for name in ("clip", "order", "top")
+            if options.was_given(context, name)
+        ),
+        "hajek",
+    )
     interval = batch.interval(told.task.batch_mode)
+    page.check([file])
     if plot is not None:
         options.refuse_overwriting_inputs(plot, [file])
     with doing("waiting for the batch"):
@@ -381,22 +309,32 @@ def result(
         ("from", _moment(found.start)),
         ("to", _moment(found.start + found.duration)),
         *_protection(told.question),
+        *kind.rows(found.estimate, wish),
     ]
-    shown = show_estimate(wish.made(found.estimate), wish, SHARES, head)
-    more = _facts(found, told.question)
+    shown = show_estimate(wish.made(found.estimate), wish, kind.telling, head)
+    page.write(
+        found.estimate,
+        **vars(intervals),
+        order=listing.order,
+        top=listing.top,
+        notes=_batch_notes(found),
+    )
+    more = {**_facts(found, told.question), **kind.more(found.estimate, wish)}
     replace(shown, make_record=lambda: {**shown.make_record(), **more}).deliver(
         f"Result of the task {told.task.name}", plot=plot, target=None, as_json=as_json
     )
+    if not as_json:
+        say_written("page", page.page)
 
 
-def _protection(mechanism: VerifiedAggregation) -> Sequence[tuple[str, str]]:
+def _protection(mechanism: Question) -> Sequence[tuple[str, str]]:
     """Say what protects a person's answer."""
     promise = mechanism.guarantee
     said = f"epsilon {promise.epsilon:g}, delta {promise.delta:g}, for one report"
     return [("users", f"{mechanism.users:,}"), ("privacy", said), *mechanism._told()]
 
 
-def _facts(found: Collected, mechanism: VerifiedAggregation) -> dict[str, Any]:
+def _facts(found: Collected, mechanism: Question) -> dict[str, Any]:
     promise = mechanism.guarantee
     return {
         "reports": found.reports,
@@ -410,6 +348,12 @@ def _facts(found: Collected, mechanism: VerifiedAggregation) -> dict[str, Any]:
             "assumptions": list(promise.assumptions),
         },
     }
+
+
+def _batch_notes(found: Collected) -> list[str]:
+    """Say on a page from when the reports are."""
+    start, end = _moment(found.start), _moment(found.start + found.duration)
+    return [f"The reports are from {start} to {end}."]
 
 
 def _moment(seconds: int) -> str:

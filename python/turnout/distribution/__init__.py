@@ -1,6 +1,6 @@
-"""The distribution of a number under local differential privacy when only some nodes take part.
+"""Distributions of numbers under local differential privacy when only some nodes take part.
 
-The path of a value is that of :mod:`turnout.frequency`: a mechanism with its bounds and bins, a
+A value takes the same path as in :mod:`turnout.frequency`: a mechanism with its bounds and bins, a
 participation, reports, a tally, an estimate with its intervals.
 
 >>> import numpy as np

@@ -1,4 +1,4 @@
-"""Estimated distributions of a number, with honest intervals."""
+"""Estimated distributions of a number, with valid intervals."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ class DistributionInterval(BaseInterval):
     Attributes
     ----------
     low, high
-        float64, one for each bin. Not cut to [0, 1].
+        float64, one for each bin. The limits are not cut to [0, 1].
     level
-        The confidence level asked for.
+        The requested confidence level.
     method
-        ``"unbiased"``: around an estimate that knows of no neighbours.
+        ``"unbiased"``: around an estimate that does not use neighbouring bins.
     simultaneous
-        None if the level holds for each bin by itself; ``"bonferroni"`` or ``"sidak"`` if it holds
-        for all at once.
+        None if the level holds for each bin separately; ``"bonferroni"`` or ``"sidak"`` if it holds
+        for all simultaneously.
     edges
         The edges of the bins, one more than there are bins.
     """
@@ -58,23 +58,24 @@ class DistributionInterval(BaseInterval):
         Returns
         -------
         list of dict
-            With the edges ``from`` and ``to``, and the limits ``low`` and ``high``.
+            Dictionaries with the edges ``from`` and ``to``, and the limits ``low`` and ``high``.
         """
         return records_of(self._columns, self.edges[:-1], self.edges[1:], self.low, self.high)
 
 
 @dataclass(frozen=True)
 class DistributionQuantile:
-    """The number up to which a share of the nodes lies.
+    """An estimated quantile: the number up to which a share of the nodes lies.
 
     Attributes
     ----------
     probability
         The share.
     value
-        The estimate, between the edges of its bin as if all numbers of a bin were spread evenly.
+        The estimate, interpolated as if all numbers of a bin were spread evenly.
     low, high
-        Edges of bins that enclose the true quantile with (asymptotically) at least the level.
+        Edges of bins that contain the true quantile between them, with (asymptotically) at least
+        the level.
     level
         The confidence level.
     """
@@ -90,10 +91,11 @@ class DistributionQuantile:
 class DistributionEstimate(WithSimultaneous, BaseEstimate[BinnedBounds]):
     """The distribution over all nodes: shares of the bins, quantiles and the mean.
 
-    Made by :meth:`turnout.distribution.DistributionTally.estimate`. The shares are a distribution,
-    and so biased: towards neighbours by smoothing, and away from zero where there is nothing.
-    Intervals are made around an unbiased estimate, which is far noisier, from the same counts: they
-    hold for every distribution, and the shares can lie outside of them where smoothing is wrong.
+    :meth:`turnout.distribution.DistributionTally.estimate` returns it. The shares are a
+    distribution, and therefore biased: towards neighbours by smoothing, and away from zero for
+    empty bins. Intervals are computed around an unbiased estimate from the same counts, which is
+    far noisier. They are valid for every distribution. The shares can lie outside of them where
+    smoothing is wrong.
 
     Attributes
     ----------
@@ -106,7 +108,7 @@ class DistributionEstimate(WithSimultaneous, BaseEstimate[BinnedBounds]):
     frequencies
         The estimated share of each bin: non-negative, adding up to one; read-only.
     steps, converged
-        How many steps it took, and whether the method's rule for stopping was met.
+        The number of steps, and whether the method's stopping rule was met.
 
     Examples
     --------
@@ -143,14 +145,15 @@ class DistributionEstimate(WithSimultaneous, BaseEstimate[BinnedBounds]):
     def _unbiased(self) -> tuple[Floats, Floats]:
         """Compute unbiased shares of the bins, with their covariances.
 
-        Least squares, with the weights that the estimated probabilities of the cells say are best:
-        asymptotically no unbiased estimate varies less. It is unbiased with any weights. The
-        covariances are those of nodes drawn from a population; about these nodes they are a little
-        too large.
+        It uses least squares with the best weights for the estimated probabilities of the cells.
+        Asymptotically no unbiased estimate has a smaller variance. It is unbiased with any weights.
+        The covariances are those of nodes drawn from a population; for the given nodes they are a
+        little too large.
 
         With ``K_ij`` the sum of ``1 / p`` over the cells in the windows of bins i and j, and ``M``
-        its inverse on the vectors that add up to zero, ``M W^T diag(1 / p) (c - floor) / extra``
-        is added to what of ``K^-1 1`` adds up to one; the covariance is ``M / (n extra^2)``.
+        its inverse on the vectors that add up to zero, ``M W^T diag(1 / p) (c - floor) / extra`` is
+        added to the multiple of ``K^-1 1`` that adds up to one. The covariance is ``M / (n
+        extra^2)``.
         """
         law = self.plan.oracle._law
         floor, extra = law.levels
@@ -171,21 +174,21 @@ class DistributionEstimate(WithSimultaneous, BaseEstimate[BinnedBounds]):
 
     @property
     def unbiased(self) -> Floats:
-        """An unbiased estimate of the shares: some negative, adding up to one, and far noisier."""
+        """An unbiased, far noisier estimate of the shares; it adds up to one, some are negative."""
         return self._unbiased[0].copy()
 
     @property
     def standard_errors(self) -> Floats:
-        """The standard errors of :attr:`unbiased`, from which :meth:`interval` is made."""
+        """The standard errors of :attr:`unbiased`, on which :meth:`interval` builds."""
         return np.sqrt(np.maximum(np.diag(self._unbiased[1]), 0.0))
 
     def interval(
         self, level: float = 0.95, *, method: str = "auto", simultaneous: str | None = None
     ) -> DistributionInterval:
-        """Confidence intervals of the shares of the bins.
+        """Return confidence intervals of the shares of the bins.
 
-        Around :attr:`unbiased`, since nothing covers that is made around a smoothed estimate, for
-        every distribution. They are wide: of the share of a single bin the reports say little.
+        They are around :attr:`unbiased`, since no interval around a smoothed estimate covers for
+        every distribution. They are wide: reports say little about the share of a single bin.
 
         Parameters
         ----------
@@ -194,8 +197,8 @@ class DistributionEstimate(WithSimultaneous, BaseEstimate[BinnedBounds]):
         method
             ``"auto"`` or ``"unbiased"``, which are the same.
         simultaneous
-            None: the level holds for each bin by itself. ``"bonferroni"`` or ``"sidak"``: it holds
-            for all bins at once.
+            None: the level holds for each bin separately. ``"bonferroni"`` or ``"sidak"``: it holds
+            for all bins simultaneously.
 
         Returns
         -------
@@ -205,7 +208,7 @@ class DistributionEstimate(WithSimultaneous, BaseEstimate[BinnedBounds]):
         Raises
         ------
         InvalidValueError
-            If an argument is none of the allowed values.
+            If an argument is not one of the allowed values.
 
         Examples
         --------
@@ -222,22 +225,22 @@ class DistributionEstimate(WithSimultaneous, BaseEstimate[BinnedBounds]):
 
     @property
     def mean(self) -> float:
-        """The mean of the estimated distribution: of the middles of the bins.
+        """The mean of the estimated distribution over the middles of the bins.
 
-        That is off from the mean of the numbers by half a bin at most, and by far less where
-        numbers are spread over many bins. Where the mean alone is the question,
-        :class:`turnout.mean.Hybrid` says more of it.
+        It differs from the mean of the numbers by at most half a bin, and by far less if numbers
+        are spread over many bins. If you need only the mean, :class:`turnout.mean.Hybrid` estimates
+        it better.
         """
         return float(self.frequencies @ self.domain._middles)
 
     @property
     def mean_standard_error(self) -> float:
-        """The standard error of the unbiased estimate that :meth:`mean_interval` is made of."""
+        """The standard error of the unbiased mean, on which :meth:`mean_interval` builds."""
         middles = self.domain._middles - self.domain._middle
         return float(np.sqrt(max(float(middles @ self._unbiased[1] @ middles), 0.0)))
 
     def mean_interval(self, level: float = 0.95) -> tuple[float, float]:
-        """Make a confidence interval of the mean of the middles of the bins.
+        """Return a confidence interval of the mean over the middles of the bins.
 
         Parameters
         ----------
@@ -275,11 +278,11 @@ class DistributionEstimate(WithSimultaneous, BaseEstimate[BinnedBounds]):
         return errors
 
     def quantile(self, probability: float, level: float = 0.95) -> DistributionQuantile:
-        """Estimate the number up to which a share of the nodes lies.
+        """Estimate a quantile: the number up to which a share of the nodes lies.
 
-        The limits invert one-sided tests of the single cumulative shares at the edges of the bins:
-        each misses with probability (1 - level) / 2, as far as cumulative shares are normal. Within
-        its bin the quantile is not known.
+        The limits invert one-sided tests of the cumulative shares at the edges of the bins. Each
+        limit misses with probability (1 - level) / 2, as far as cumulative shares are normal. The
+        position of the quantile within its bin is not known.
 
         Parameters
         ----------
@@ -319,7 +322,7 @@ class DistributionEstimate(WithSimultaneous, BaseEstimate[BinnedBounds]):
         return DistributionQuantile(probability, value, min(low, value), max(high, value), level)
 
     def _crossing(self, probability: float) -> float:
-        """Where the estimated cumulative shares, straight within bins, reach a share."""
+        """Return where the estimated cumulative shares, linear within bins, reach a share."""
         sums = self.cumulative
         place = min(int(np.searchsorted(sums, probability)), self.domain.size - 1)
         before = float(sums[place - 1]) if place else 0.0
@@ -330,20 +333,20 @@ class DistributionEstimate(WithSimultaneous, BaseEstimate[BinnedBounds]):
     def summary(
         self, level: float = 0.95, probabilities: Sequence[float] = SHARES
     ) -> list[dict[str, Any]]:
-        """List the mean and quantiles with their intervals, each by itself.
+        """List the mean and quantiles with separate intervals.
 
         Parameters
         ----------
         level
             The confidence level, between 0 and 1.
         probabilities
-            The shares of the nodes up to the quantiles.
+            The probabilities of the quantiles.
 
         Returns
         -------
         list of dict
-            With ``statistic`` (``"mean"`` or ``"quantile"``), ``probability`` (None of the mean),
-            ``value``, ``low`` and ``high``.
+            Dictionaries with ``statistic`` (``"mean"`` or ``"quantile"``), ``probability`` (None
+            for the mean), ``value``, ``low`` and ``high``.
 
         Raises
         ------
@@ -379,13 +382,13 @@ class DistributionEstimate(WithSimultaneous, BaseEstimate[BinnedBounds]):
         Returns
         -------
         list of dict
-            With the edges ``from`` and ``to``, ``frequency``, the ``standard_error`` of the
-            unbiased estimate, and the limits ``low`` and ``high`` around that.
+            Dictionaries with the edges ``from`` and ``to``, ``frequency``, the ``standard_error``
+            of the unbiased estimate, and the limits ``low`` and ``high`` around that estimate.
 
         Raises
         ------
         InvalidValueError
-            If an argument is none of the allowed values.
+            If an argument is not one of the allowed values.
 
         Examples
         --------
@@ -438,7 +441,7 @@ class DistributionEstimate(WithSimultaneous, BaseEstimate[BinnedBounds]):
         return draw_bins(self, truth, ax, level)
 
     def __repr__(self) -> str:
-        """Show quartiles and how many reports there are."""
+        """Show the quartiles and the number of reports."""
         shown = ", ".join(f"{self._crossing(share):.4g}" for share in (0.25, 0.5, 0.75))
         return (
             f"DistributionEstimate({self.method!r}, {self.domain.size} bins, quartiles {shown}, "

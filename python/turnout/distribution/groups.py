@@ -1,4 +1,4 @@
-"""Estimated distributions of all groups, also over time."""
+"""Estimated distributions of groups, also over time."""
 
 from __future__ import annotations
 
@@ -39,21 +39,21 @@ _GROUPS = 40
 class GroupedDistributionEstimate(BaseGroupedEstimate[DistributionEstimate]):
     """The distribution in each group, with intervals.
 
-    Made by :meth:`turnout.GroupedTally.estimate`. ``estimate["DE"]`` is the
-    :class:`turnout.distribution.DistributionEstimate` of one group. A group without reports is in
-    the tables with nan and the reason.
+    :meth:`turnout.GroupedTally.estimate` returns it. ``estimate["DE"]`` is the
+    :class:`turnout.distribution.DistributionEstimate` of one group. Tables show a group without
+    reports with nan and the reason.
 
     Parameters
     ----------
     tally
-        What is estimated from.
+        The tally to estimate from.
     method
         As in :meth:`turnout.distribution.DistributionTally.estimate`.
 
     Raises
     ------
     InvalidValueError
-        If there is no such method.
+        If the method does not exist.
 
     Examples
     --------
@@ -79,12 +79,12 @@ class GroupedDistributionEstimate(BaseGroupedEstimate[DistributionEstimate]):
         return np.array([self._number(key, lambda estimate: estimate.mean) for key in self])
 
     def quantiles(self, probability: float) -> Floats:
-        """Give the quantile of each group.
+        """Return the quantile of each group.
 
         Parameters
         ----------
         probability
-            The share of the nodes up to it, in (0, 1).
+            The probability of the quantile, in (0, 1).
 
         Returns
         -------
@@ -120,7 +120,7 @@ class GroupedDistributionEstimate(BaseGroupedEstimate[DistributionEstimate]):
         return estimate.to_records(level)
 
     def _lines(self, labels: Any, level: float, simultaneous: str | None, over: str) -> Lines:
-        """Say what is drawn of a series: the quartiles."""
+        """Return the lines of a series: the quartiles."""
         _arguments.choice("labels", labels, (None,))
         each = self._each_median(level, simultaneous, over)
         rows = np.full((3, len(self), len(_SHARES)), np.nan)
@@ -132,13 +132,13 @@ class GroupedDistributionEstimate(BaseGroupedEstimate[DistributionEstimate]):
         return Lines(_NAMES, rows[0], rows[1:], axis="number", words=words)
 
     def series(self, time: str | None = None) -> Series[GroupedDistributionEstimate]:
-        """Read the groups as a series over time, one for each group of the other columns.
+        """Return the groups as a series over time, one for each group of the other columns.
 
         Parameters
         ----------
         time
-            The column that is the time; by default the only column whose values are dates or
-            moments, or the only column.
+            The column of the time; by default the only column whose values are dates or moments, or
+            the only column.
 
         Returns
         -------
@@ -148,7 +148,7 @@ class GroupedDistributionEstimate(BaseGroupedEstimate[DistributionEstimate]):
         Raises
         ------
         InvalidValueError
-            If there is no such column, or none is given and it is not clear which.
+            If the column does not exist, or is not given and ambiguous.
         """
         return Series(self, time)
 
@@ -160,14 +160,15 @@ class GroupedDistributionEstimate(BaseGroupedEstimate[DistributionEstimate]):
         simultaneous: str | None = None,
         over: str = "all",
     ) -> Axes:
-        """Draw the quartiles of the groups below each other; of more than 40 the largest.
+        """Draw the quartiles of the groups in rows; of more than 40 groups the largest.
 
         Parameters
         ----------
         ax
-            Where to draw; a new picture by default.
+            Matplotlib axes to draw on; a new picture by default.
         level, simultaneous, over
-            Of the intervals of the medians; ``"groups"`` and ``"all"`` mean all groups at once.
+            The level of the intervals of the medians, and what they hold for simultaneously.
+            ``"groups"`` and ``"all"`` mean all groups.
 
         Returns
         -------
@@ -182,7 +183,7 @@ class GroupedDistributionEstimate(BaseGroupedEstimate[DistributionEstimate]):
             If an argument is none of the allowed values, or no group has reports.
         """
         if not self._estimates:
-            raise InvalidValueError("there is nothing to draw: no group has reports")
+            raise InvalidValueError("no group has reports to draw")
         each = self._each_median(level, simultaneous, over)
         keys = [key for key in self if key in self._estimates]
         sizes = [self._estimates[key].received for key in keys]
@@ -205,7 +206,7 @@ class GroupedDistributionEstimate(BaseGroupedEstimate[DistributionEstimate]):
         return axes
 
     def _each_median(self, level: float, simultaneous: str | None, over: str) -> float:
-        """Find the level of the interval of one median, of those that hold together.
+        """Return the level of the interval of one median, given what holds simultaneously.
 
         Raises
         ------

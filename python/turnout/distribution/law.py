@@ -1,4 +1,4 @@
-"""The bins of a number, the law of a reported cell given the bin, and what is solved with it."""
+"""The bins of a number, the law of a reported cell given the bin, and its solvers."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ MOST_BINS: Final = 1024
 #: The methods by name, the default first.
 METHODS: Final = ("ems", "ml")
 
-#: Smoothing stops when the log-likelihood of all reports changes by less, as published; the largest
-#: likelihood is found when no distribution can have one that is larger by more.
+#: Smoothing stops when the log-likelihood of all reports changes by less than this, as published.
+#: The search for the largest likelihood stops when no distribution can exceed it by more than this.
 TOLERANCE: Final = 1e-3
 
 #: What sums of 64-bit numbers cannot tell apart, as a share: of more than 10^9 reports.
@@ -36,19 +36,20 @@ _FINE: Final = 256
 
 @dataclass(frozen=True)
 class BinnedBounds(Bounds):
-    """The numbers that can be given, within public limits, in bins of equal width.
+    """Public limits of numeric answers, divided into bins of equal width.
 
-    For integers from a to b take ``BinnedBounds(a - 0.5, b + 0.5, bins=b - a + 1)``: then each has
-    a bin of its own, and is its middle. From a to b some bins hold more integers than others.
+    For integers from a to b use ``BinnedBounds(a - 0.5, b + 0.5, bins=b - a + 1)``: then each
+    integer is the middle of its own bin. With limits a and b, some bins hold more integers than
+    others.
 
     Parameters
     ----------
     low, high
-        The least and the largest value: finite, the first the smaller.
+        The least and the largest value: finite, ``low`` below ``high``.
     dimensions
         One: a node holds one number.
     bins
-        How many bins, from 2 to 1,024. The last one has its upper edge too.
+        The number of bins, from 2 to 1,024. The last bin includes its upper edge.
 
     Raises
     ------
@@ -76,7 +77,7 @@ class BinnedBounds(Bounds):
 
     @property
     def size(self) -> int:
-        """How many bins there are."""
+        """The number of bins."""
         return self.bins
 
     @property
@@ -99,17 +100,18 @@ class BinnedBounds(Bounds):
 
 
 class WaveLaw:
-    """Of ``bins + window - 1`` cells, ``window`` from the bin on are likelier than the others.
+    """The law of a report given the bin: ``window`` cells are likelier than the others.
 
-    The matrix ``P[cell | bin]`` is never made: it is a constant and a band of constant height, so
-    that products with it are differences of cumulative sums.
+    There are ``bins + window - 1`` cells; the likelier ones begin at the bin. The matrix ``P[cell |
+    bin]`` is never built. It is a constant plus a band of constant height, so products with it are
+    differences of cumulative sums.
 
     Parameters
     ----------
     bins, window
-        How many.
+        The numbers of bins and of cells in a window.
     many, few
-        The words of each cell of the window, and of each other cell.
+        The numbers of words of each cell of the window, and of each other cell.
 
     Examples
     --------
@@ -126,21 +128,21 @@ class WaveLaw:
 
     @property
     def total(self) -> int:
-        """The words of all cells."""
+        """The number of words of all cells."""
         return self.window * self.many + (self.bins - 1) * self.few
 
     def probability(self, cell: int, place: int) -> Fraction:
-        """Give the probability of a cell under the bin at a place, exactly."""
+        """Return the exact probability of a cell given a bin."""
         near = place <= cell < place + self.window
         return Fraction(self.many if near else self.few, self.total)
 
     @property
     def levels(self) -> tuple[float, float]:
-        """How likely a cell is at least, and how much likelier within the window."""
+        """The least probability of a cell, and the surplus within the window."""
         return self.few / self.total, (self.many - self.few) / self.total
 
     def cell_shares(self, frequencies: Floats) -> Floats:
-        """Give the probability of each cell for a distribution over the bins."""
+        """Return the probability of each cell for a distribution over the bins."""
         floor, extra = self.levels
         padded = np.concatenate([frequencies, np.zeros(self.window - 1)])
         # By rounding a difference of sums can be below zero.
@@ -149,17 +151,17 @@ class WaveLaw:
         return result
 
     def window_sums(self, weights: Floats) -> Floats:
-        """Add up the weights of the cells of each bin's window."""
+        """Sum the weights of the cells of each bin's window."""
         return _windows(weights, self.window, after=True)[: self.bins]
 
     def bin_sums(self, weights: Floats) -> Floats:
-        """Add up the weights of the cells for each bin, each with its probability."""
+        """Sum the weights of the cells for each bin, weighted by their probabilities."""
         floor, extra = self.levels
         result: Floats = floor * weights.sum() + extra * self.window_sums(weights)
         return result
 
     def overlaps(self, weights: Floats) -> Floats:
-        """Add up the weights of the cells that are in the windows of two bins, for each pair."""
+        """Sum the weights of the cells in the windows of both bins, for each pair of bins."""
         if self.window == 1:
             return np.diag(weights)
         sums = np.concatenate([[0.0], np.cumsum(weights)])
@@ -169,7 +171,7 @@ class WaveLaw:
         return np.where(high - low < self.window, both, 0.0)
 
     def information(self, weights: Floats) -> Floats:
-        """Give ``P^T diag(weights) P``, a row and a column for each bin."""
+        """Return ``P^T diag(weights) P``, a row and a column for each bin."""
         floor, extra = self.levels
         near = self.window_sums(weights)
         outside: Floats = np.add.outer(near, near)
@@ -178,7 +180,7 @@ class WaveLaw:
         return result
 
     def matrix(self) -> Floats:
-        """Give the whole matrix: a row for each cell, a column for each bin."""
+        """Return the whole matrix: a row for each cell, a column for each bin."""
         floor, extra = self.levels
         offset = np.arange(self.cells)[:, None] - np.arange(self.bins)
         near = (offset >= 0) & (offset < self.window)
@@ -186,7 +188,7 @@ class WaveLaw:
 
 
 def _windows(numbers: Floats, window: int, *, after: bool) -> Floats:
-    """Sum up each run of neighbours that begins (or ends) at each place, cut at the ends."""
+    """Sum each run of neighbours that begins (or ends) at each position, cut at the ends."""
     if window == 1:
         return numbers
     sums = np.zeros(numbers.size + 1, np.float64)
@@ -206,11 +208,11 @@ class Solution(NamedTuple):
     Attributes
     ----------
     frequencies
-        One for each bin: non-negative, adding up to one.
+        The share of each bin: non-negative, adding up to one.
     steps
-        How many steps it took.
+        The number of steps.
     converged
-        Whether the rule for stopping was met.
+        Whether the stopping rule was met.
     """
 
     frequencies: Floats
@@ -219,7 +221,7 @@ class Solution(NamedTuple):
 
 
 def solved(law: WaveLaw, counts: Floats, method: str) -> Solution:
-    """Find the distribution for counts of the cells, whose sum is how many reports they are worth.
+    """Estimate the distribution from counts of the cells, which may be weighted.
 
     Examples
     --------
@@ -231,11 +233,11 @@ def solved(law: WaveLaw, counts: Floats, method: str) -> Solution:
 
 
 def _smoothed(law: WaveLaw, counts: Floats) -> Solution:
-    """Expectation-maximisation, each step followed by an average over neighbours.
+    """Run expectation-maximisation, and smooth over neighbours after each step.
 
-    The published average is (1, 2, 1) / 4; on a grid of few bins that is so wide that it hides what
-    reports say. Below 256 bins the weights of the neighbours are those that smooth as many units of
-    the number as on 256 bins. At an end, what would fall outside stays.
+    The published kernel is (1, 2, 1) / 4. On a grid of few bins it is so wide that it hides the
+    signal. Below 256 bins the weights of the neighbours smooth over the same distance as on 256
+    bins. At an end, mass that would fall outside stays.
     """
     aside = 0.25 * min(1.0, (law.bins / _FINE) ** 2)
     frequencies = np.full(law.bins, 1.0 / law.bins)
@@ -255,7 +257,7 @@ def _smoothed(law: WaveLaw, counts: Floats) -> Solution:
 
 
 def _likeliest(law: WaveLaw, counts: Floats) -> Solution:
-    """Newton's method on the conditions of the maximum, kept inside of the simplex.
+    """Maximise the likelihood by Newton's method inside the simplex.
 
     With multipliers ``z``: ``P^T (c / P f) + z = S`` and ``f z = mu`` for a falling ``mu``, ``S``
     the sum of the counts ``c``. By concavity the log-likelihood is nowhere larger by more than
@@ -282,7 +284,7 @@ def _likeliest(law: WaveLaw, counts: Floats) -> Solution:
 
 
 def _inside(point: Floats, change: npt.NDArray[np.floating[Any]]) -> float:
-    """How far a change can be followed with all numbers above zero, and not further than it is."""
+    """Return how much of a step keeps all numbers above zero, at most the whole step."""
     falling = change < 0
     if not falling.any():
         return 1.0

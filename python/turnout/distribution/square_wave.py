@@ -1,4 +1,4 @@
-"""The square wave mechanism: reports near a number, for its distribution; and their tallies."""
+"""The square wave mechanism, which reports near a number, and its tallies."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from turnout._values import settle
 from turnout.collecting.kind import KernelKind
 from turnout.collecting.plan import Plan
 from turnout.collecting.randomizer import Counts, Drawn, Noise
-from turnout.collecting.tally import CountedTally
+from turnout.collecting.tally import CountedTally, nothing_received
 from turnout.distribution.estimate import DistributionEstimate
 from turnout.distribution.groups import GroupedDistributionEstimate
 from turnout.distribution.law import METHODS, BinnedBounds, WaveLaw, solved
-from turnout.errors import CodeOutsideDomainError, EstimatorError, InvalidValueError
+from turnout.errors import CodeOutsideDomainError, InvalidValueError
 from turnout.participation import Participation
 
 
 class DistributionTally(CountedTally):
-    """How many reports there are of each cell, and how many nodes there are.
+    """The number of reports of each cell, and the number of nodes.
 
     Tallies of different nodes under the same plan add up, in any order, to the tally of all nodes.
 
@@ -32,7 +32,7 @@ class DistributionTally(CountedTally):
     plan
         The mechanism and the participation.
     sums
-        The cells: the number of reports of each.
+        The number of reports of each cell.
     received
         The number of reports.
     nodes
@@ -85,16 +85,16 @@ class DistributionTally(CountedTally):
     def estimate(self, method: str = METHODS[0]) -> DistributionEstimate:
         """Estimate the distribution over all nodes.
 
-        Every report counts with its inverse probability, if every node has its own.
+        If every node has its own probability, each report counts with the inverse of it.
 
         Parameters
         ----------
         method
-            ``"ems"`` (default): expectation-maximisation with each step smoothed, until the
-            log-likelihood of all reports changes by less than .001, as published. Best where
+            ``"ems"`` (default): expectation-maximisation with smoothing after each step, until the
+            log-likelihood of all reports changes by less than .001, as published. It is best if
             neighbouring bins have similar shares. ``"ml"``: maximum likelihood, until no
-            distribution can have a log-likelihood that is larger by more than .001. Best where the
-            numbers are in few places.
+            distribution can have a log-likelihood that is larger by more than .001. It is best if
+            the numbers are concentrated in few bins.
 
         Returns
         -------
@@ -104,7 +104,7 @@ class DistributionTally(CountedTally):
         Raises
         ------
         InvalidValueError
-            If there is no such method.
+            If the method does not exist.
         EstimatorError
             If no reports were received.
 
@@ -117,7 +117,7 @@ class DistributionTally(CountedTally):
         """
         _arguments.choice("method", method, METHODS)
         if self.received == 0:
-            raise EstimatorError("nothing can be estimated: no reports were received")
+            raise nothing_received()
         shares = self.sums / np.float64(self.received)
         worth, squares = float(self.received), None
         if self.weights is not None:
@@ -135,22 +135,21 @@ class DistributionTally(CountedTally):
 
 
 class SquareWave(KernelKind[DistributionTally]):
-    """Report a cell near a number: for the distribution of the numbers, and all that it says.
+    """Report a cell near a number, to estimate the distribution of the numbers.
 
     The bounds are divided into bins; the cells are the bins and ``window - 1`` more of the same
-    width, half of them on each side. A report is one of the ``window`` cells around the own bin,
-    each e^epsilon times as likely as any other cell. Far better than an oracle for categories where
-    neighbouring bins have similar shares; see :doc:`/topics/distributions`.
+    width, half of them on each side. Each of the ``window`` cells around the node's bin is
+    e^epsilon times as likely as any other cell. The mechanism is far better than an oracle for
+    categories if neighbouring bins have similar shares; see :doc:`/topics/distributions`.
 
     Parameters
     ----------
     epsilon
         The privacy parameter of a report, in nats: finite, from about 1e-9 to 42.
     bounds
-        The least and the largest value: public, and not taken from the data.
+        The least and the largest value. They are public and must not be taken from the data.
     bins
-        How many bins of equal width, from 2 to 1,024. Which bin a number is in is all that is used
-        of it.
+        The number of bins of equal width, from 2 to 1,024. Only the bin of a number is used.
 
     Raises
     ------
@@ -162,10 +161,10 @@ class SquareWave(KernelKind[DistributionTally]):
     Notes
     -----
     Li, Wang, Lopuhaa-Zwakenberg, Li, Skoric, "Estimating numerical distributions under local
-    differential privacy" (SIGMOD 2020), with the number put into a bin first. Their reports are
-    real numbers; here they are cells, drawn by integer thresholds, with a likelihood ratio that is
-    an exact fraction of at most e^epsilon. The window is next to their width ``2 b``, with
-    ``b = (eps e^eps - e^eps + 1) / (2 e^eps (e^eps - 1 - eps))``.
+    differential privacy" (SIGMOD 2020), with the number rounded to a bin first. Their reports are
+    real numbers. Here they are cells, drawn by integer thresholds, with a likelihood ratio that is
+    an exact fraction of at most e^epsilon. The window is close to their width ``2 b``, with ``b =
+    (eps e^eps - e^eps + 1) / (2 e^eps (e^eps - 1 - eps))``.
 
     Examples
     --------
@@ -210,17 +209,17 @@ class SquareWave(KernelKind[DistributionTally]):
 
     @property
     def window(self) -> int:
-        """How many cells are near a bin."""
+        """The number of cells near a bin."""
         return self._core.window
 
     @property
     def cells(self) -> int:
-        """How many cells there are: ``bins + window - 1``; those from ``j`` are near bin ``j``."""
+        """The number of cells, ``bins + window - 1``; those from ``j`` on are near bin ``j``."""
         return self._core.cells
 
     @property
     def realized_ratio(self) -> Fraction:
-        """The largest likelihood ratio of a report under two values, exactly; at most e^eps."""
+        """The exact largest likelihood ratio of a report under two values; at most e^eps."""
         return Fraction(*self._core.words)
 
     @cached_property
@@ -244,8 +243,8 @@ class SquareWave(KernelKind[DistributionTally]):
     def draw_from_counts(self, counts: Array, rate: float, seed: int | None) -> Counts:
         """Draw from counts: see :meth:`turnout.collecting.kind.Kind.draw_from_counts`.
 
-        A report is of any cell, or else of one of the window: what all bins have of the first is
-        drawn at once.
+        A report is either of any cell, or of one in the window. The reports of the first sort are
+        drawn at once for all bins.
         """
         generator = np.random.Generator(np.random.Philox(seed))
         reporting = generator.binomial(counts.astype(np.int64), rate)
@@ -263,7 +262,7 @@ class SquareWave(KernelKind[DistributionTally]):
         Raises
         ------
         CodeOutsideDomainError
-            If a report is none of the cells.
+            If a report is not one of the cells.
         """
         expected = f"a cell from 0 to {self.cells - 1}"
         _arguments.refuse_entries(

@@ -1,4 +1,4 @@
-"""Which oracles there are, and the one of smallest variance whose report fits."""
+"""The available oracles, and the choice of the one with the smallest variance."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def oracle_classes() -> dict[str, type[FrequencyOracle]]:
 
 
 def registered() -> dict[str, type[FrequencyOracle]]:
-    """List turnout's oracles that need nothing but an epsilon and a domain, by name."""
+    """List turnout's oracles that need only an epsilon and a domain, by name."""
     return {
         name: found
         for name, found in oracle_classes().items()
@@ -57,7 +57,7 @@ def _is_plain(found: type[FrequencyOracle]) -> bool:
 
 
 def factories(oracles: Any = None) -> list[tuple[str, Factory]]:
-    """Name and make what is chosen from: all registered oracles by default.
+    """Return the factories of the candidates by name: all registered oracles by default.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def factories(oracles: Any = None) -> list[tuple[str, Factory]]:
     Raises
     ------
     InvalidTypeError, InvalidValueError
-        If one is none of these, or there are none.
+        If an entry is not one of these, or there are no entries.
     """
     known = registered()
     if oracles is None:
@@ -96,14 +96,14 @@ def factories(oracles: Any = None) -> list[tuple[str, Factory]]:
 def make(
     factory: Factory, epsilon: float, domain: Domain, argument: str = "oracle"
 ) -> FrequencyOracle:
-    """Call a factory and check what it makes: it may not spend more than it is given.
+    """Call a factory, and check that its oracle does not exceed the epsilon.
 
     Raises
     ------
     InvalidTypeError
-        If it does not take an epsilon and a domain alone, or does not make an oracle.
+        If the factory does not take exactly an epsilon and a domain, or does not return an oracle.
     InvalidValueError
-        If that has a larger epsilon or another domain.
+        If the oracle has a larger epsilon or another domain.
     """
     try:
         inspect.signature(factory).bind(epsilon, domain)
@@ -119,12 +119,12 @@ def make(
 
 
 def named_oracle(argument: str, oracle: Factory | str) -> str:
-    """Give the name of what makes oracles, for files.
+    """Return the name of a factory of oracles, for files.
 
     Raises
     ------
     InvalidTypeError
-        If it is no oracle of turnout that needs nothing but an epsilon and a domain.
+        If it is not an oracle of turnout that needs only an epsilon and a domain.
 
     Examples
     --------
@@ -143,12 +143,12 @@ def named_oracle(argument: str, oracle: Factory | str) -> str:
 
 
 def checked_oracle(argument: str, made: Any, epsilon: float, domain: Domain) -> FrequencyOracle:
-    """Check what a function of an epsilon and a domain made: it may not spend more than that.
+    """Check that the result of a factory is an oracle that does not exceed the epsilon.
 
     Raises
     ------
     InvalidTypeError
-        If it is no oracle.
+        If it is not an oracle.
     InvalidValueError
         If it has a larger epsilon or another domain.
 
@@ -173,7 +173,7 @@ def checked_oracle(argument: str, made: Any, epsilon: float, domain: Domain) -> 
 
 
 def reasons(refused: Iterable[tuple[str, str]]) -> str:
-    """Put oracles that were refused for one reason together: names and their reasons."""
+    """Write why oracles were refused; oracles with the same reason are put together."""
     names: dict[str, list[str]] = {}
     for name, reason in refused:
         names.setdefault(reason, []).append(name)
@@ -184,19 +184,19 @@ def reasons(refused: Iterable[tuple[str, str]]) -> str:
 
 @dataclass(frozen=True)
 class OracleCandidate:
-    """One oracle beside the others.
+    """One oracle in a comparison.
 
     Attributes
     ----------
     name
-        The oracle's word in plans.
+        The oracle's name in plans.
     oracle
         The oracle; None if it does not take the epsilon or the domain.
     variance
-        Of an estimated frequency, times the number of reports, participation left out. Infinite
-        without an oracle.
+        The variance of an estimated frequency times the number of reports, without participation.
+        Infinite without an oracle.
     relative_variance
-        The variance over the smallest one of all candidates, whether they fit or not.
+        The variance divided by the smallest variance of all candidates, whether they fit or not.
     report_bits
         The size of a report; None without an oracle.
     p, q
@@ -204,8 +204,8 @@ class OracleCandidate:
     refused
         Why it cannot be chosen, or None.
     shared_error
-        The part of the standard error that hash functions shared by all reports add, which no
-        number of reports makes smaller; zero where reports share none.
+        The part of the standard error from hash functions that all reports share. More reports do
+        not reduce it. Zero if reports share none.
     """
 
     name: str
@@ -221,7 +221,7 @@ class OracleCandidate:
 
 @dataclass(frozen=True)
 class Compared:
-    """Oracles beside each other: the fields of :class:`turnout.planning.OracleChoice`."""
+    """The result of a comparison: the fields of :class:`turnout.planning.OracleChoice`."""
 
     oracle: FrequencyOracle
     candidates: tuple[OracleCandidate, ...] = field(repr=False)
@@ -308,7 +308,7 @@ def compared(
 def make_oracle(
     argument: str, oracle: Any, epsilon: float, domain: Domain, candidates: Any = None
 ) -> FrequencyOracle:
-    """Make the randomizer for an epsilon and a domain.
+    """Create the randomizer for an epsilon and a domain.
 
     Parameters
     ----------
@@ -316,12 +316,12 @@ def make_oracle(
         The name of the argument, for messages.
     oracle
         A class or function that takes an epsilon and a domain; the name of one of turnout's
-        oracles; ``"auto"``, for what :func:`turnout.choose_oracle` takes; or an oracle, or its
+        oracles; ``"auto"``, for the choice of :func:`turnout.choose_oracle`; or an oracle, or its
         description.
     epsilon, domain
-        What it is made for.
+        The epsilon and the domain of the randomizer.
     candidates
-        What ``"auto"`` chooses from; all oracles by default.
+        The candidates for ``"auto"``; all oracles by default.
 
     Returns
     -------
@@ -331,7 +331,7 @@ def make_oracle(
     Raises
     ------
     InvalidTypeError, InvalidValueError
-        If that is no oracle, or it refuses the epsilon or the domain, or is of a larger epsilon or
+        If it is not an oracle, refuses the epsilon or the domain, or has a larger epsilon or
         another domain.
     """
     if isinstance(oracle, str):
@@ -353,15 +353,15 @@ def make_oracle(
 
 
 def one_each(argument: str, given: Any, names: Sequence[Any]) -> list[tuple[str, Any]]:
-    """Give what an argument has for each of some names, and what messages call that.
+    """Return the entry of an argument for each name, and its description in messages.
 
-    A mapping has an entry for each name, a list one for each in their order; anything else is for
-    all of them.
+    A mapping has an entry for each name, a list one entry for each in order. Anything else is the
+    entry of all names.
 
     Raises
     ------
     InvalidValueError
-        If a mapping or a list has others.
+        If a mapping or a list does not fit the names.
     """
     if isinstance(given, list):
         if len(given) != len(names):

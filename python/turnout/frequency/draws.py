@@ -1,6 +1,6 @@
-"""Random choices that do not depend on answers: who takes part, and in which group.
+"""Random draws that do not depend on answers: who takes part, and in which group.
 
-All come from the core's cryptographic streams; with a seed they are reproducible.
+All draws use the core's cryptographic streams; with a seed they are reproducible.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ _TOTAL_BITS = 62
 
 
 def weighted_choices(weights: Sequence[int], length: int, seed: Noise) -> Integers:
-    """Choose positions, each with probability exactly ``weight / sum``.
+    """Draw positions, each with probability exactly ``weight / sum``.
 
     Parameters
     ----------
     weights
         Non-negative integers with a sum from 1 to 2^63 - 1.
     length
-        How many choices.
+        The number of draws.
     seed
         As for every draw.
 
@@ -39,15 +39,15 @@ def weighted_choices(weights: Sequence[int], length: int, seed: Noise) -> Intege
 
 
 def participants(participation: Participation, nodes: int, seed: int | None) -> Integers:
-    """Draw who takes part: positions in ascending order.
+    """Draw the nodes that take part, and return their positions in ascending order.
 
-    A common rate from 2^-10 is realised exactly, a smaller one to 2^-62; personal probabilities to
-    2^-53.
+    A common rate of at least 2^-10 is exact, a smaller one is exact to 2^-62. Personal
+    probabilities are exact to 2^-53.
 
     Raises
     ------
     InvalidValueError
-        If there are not as many personal probabilities as nodes, or the participation is one of a
+        If the numbers of personal probabilities and nodes differ, or the participation is from a
         plan, which does not hold them.
 
     Examples
@@ -77,11 +77,11 @@ def personal_probabilities(participation: Participation, nodes: int) -> Floats:
     Raises
     ------
     InvalidValueError
-        If there are none, or not one for each node.
+        If there is not one probability for each node.
     """
     if not isinstance(participation, Personalized):
         raise InvalidValueError(
-            f"participation must hold its probabilities, got {participation!r} of a plan"
+            f"participation must contain the probabilities, got {participation!r}, as a plan has it"
         )
     if participation.probabilities.size != nodes:
         raise InvalidValueError(

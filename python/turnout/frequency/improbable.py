@@ -1,4 +1,4 @@
-"""Reports that the oracle can have made, and with negligible chance only."""
+"""Tests for reports that an honest node makes only with negligible probability."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ _CHUNK: Final = 2**24
 
 
 def rows_of_bits(words: Array, size: int, other: float) -> Truths:
-    """Say which rows have far too many or too few ones.
+    """Return which rows of bits have far too many or too few ones.
 
     Parameters
     ----------
     words
-        uint64 of shape (n, w): rows of ``size`` bits, of which all but one are one with the same
-        probability, independently.
+        uint64 of shape (n, w): rows of ``size`` bits. All bits except one are independent and are
+        one with the same probability.
     size
         The number of bits, at least 2.
     other
-        That probability.
+        This probability.
 
     Returns
     -------
@@ -38,8 +38,8 @@ def rows_of_bits(words: Array, size: int, other: float) -> Truths:
 
     Notes
     -----
-    The ones of a row are those of ``size - 1`` independent bits, and at most one more. For these
-    the bound of Chernoff and Hoeffding holds, ``P[ones >= m x] <= exp(-m KL(x, other))``.
+    A row has the ones of ``size - 1`` independent bits, and at most one more. For the independent
+    bits the bound of Chernoff and Hoeffding holds, ``P[ones >= m x] <= exp(-m KL(x, other))``.
 
     Examples
     --------
@@ -55,13 +55,13 @@ def rows_of_bits(words: Array, size: int, other: float) -> Truths:
 
 
 def rows_of_noise(scores: Array, rate: float) -> Truths:
-    """Say which rows are far too large or too small, all in all.
+    """Return which rows of noisy scores are far too large or too small in total.
 
     Parameters
     ----------
     scores
-        int32 of shape (n, k): discrete Laplace noise ``P[x] ~ e^(-|x| rate)`` in each entry,
-        independently, and one more in one of them.
+        int32 of shape (n, k): independent discrete Laplace noise ``P[x] ~ e^(-|x| rate)`` in each
+        entry, plus one in one of them.
     rate
         The rate of the noise.
 
@@ -72,9 +72,9 @@ def rows_of_noise(scores: Array, rate: float) -> Truths:
 
     Notes
     -----
-    The sum of ``|x|`` over a row is that of the noise, give or take one. With
-    ``M(t) = E e^(t |x|)`` the bounds of Chernoff are ``P[sum >= s] <= e^(-t s) M(t)^k`` for every
-    t between 0 and the rate, and ``P[sum <= s] <= e^(t s) M(-t)^k``; the best of a few t is taken.
+    The sum of ``|x|`` over a row differs from that of the noise by at most one. With ``M(t) = E
+    e^(t |x|)`` the bounds of Chernoff are ``P[sum >= s] <= e^(-t s) M(t)^k`` for every t between 0
+    and the rate, and ``P[sum <= s] <= e^(t s) M(-t)^k``. The best of a few t is used.
 
     Examples
     --------
@@ -97,7 +97,7 @@ def rows_of_noise(scores: Array, rate: float) -> Truths:
 
 
 def _divergence(shares: Array, other: float) -> Array:
-    """Kullback-Leibler divergence of coins with these probabilities from one."""
+    """Return the Kullback-Leibler divergence of coins with these probabilities from one."""
     with np.errstate(divide="ignore", invalid="ignore"):
         ones = np.where(shares > 0, shares * np.log(shares / other), 0.0)
         zeros = np.where(shares < 1, (1 - shares) * np.log((1 - shares) / (1 - other)), 0.0)
@@ -106,7 +106,7 @@ def _divergence(shares: Array, other: float) -> Array:
 
 
 def _log_moment(tilts: Array, rate: float) -> Array:
-    """Logarithm of ``E e^(tilt |x|)`` under ``P[x] ~ e^(-|x| rate)``."""
+    """Return the logarithm of ``E e^(tilt |x|)`` under ``P[x] ~ e^(-|x| rate)``."""
     rates = np.append(rate - tilts, rate)
     # The sum of e^(-|x| r) over all integers, of which there is one at 0 and two beyond.
     sums = np.log1p(-2 * np.exp(-rates) / np.expm1(-rates))

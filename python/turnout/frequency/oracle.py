@@ -1,4 +1,4 @@
-"""What every frequency oracle has in common."""
+"""The base class of frequency oracles."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class FrequencyOracle(KernelKind[Tally]):
     no_simulation_because: ClassVar[str] = ""
 
     #: Whether a report is :attr:`realized_ratio` times as likely under each answer that it supports
-    #: as under each that it does not: then which these are is all that a likelihood needs.
+    #: as under each that it does not. Then a likelihood needs only the supported answers.
     _two_valued: ClassVar[bool] = True
 
     #: Whether all its reports support the same number of answers, so that errors add up to zero.
@@ -44,9 +44,9 @@ class FrequencyOracle(KernelKind[Tally]):
     #: What a report has for each answer, so that the domain is limited; empty if it has nothing.
     _each_answer: ClassVar[str] = ""
 
-    #: What a database can count of its reports (:mod:`turnout.frequency.tally`): ``"code"`` if
-    #: a report is an answer, ``"number"`` if it is one of so many numbers, ``"bits"`` if it has a
-    #: bit for each answer, ``"scores"`` if a score for each.
+    #: What a database can count in its reports (:mod:`turnout.frequency.tally`). ``"code"``: a
+    #: report is an answer. ``"number"``: it is one of several numbers. ``"bits"``: it has a bit for
+    #: each answer. ``"scores"``: it has a score for each answer.
     _counted_by: ClassVar[str] = "number"
 
     #: Makes the kernel of an epsilon and a number of answers, where it needs no more.
@@ -68,83 +68,82 @@ class FrequencyOracle(KernelKind[Tally]):
 
     @property
     def domain(self) -> Domain:
-        """The answers that can be given."""
+        """The possible answers."""
         return self._domain
 
     @property
     def support_probabilities(self) -> tuple[float, float]:
-        """``(p*, q*)``: how likely a report supports the own answer, and any other fixed one."""
+        """``(p*, q*)``: the probability that a report supports the node's answer, and another."""
         return self._kernel.support_probabilities
 
     @property
     def _score_moments(self) -> ScoreMoments:
-        """What a report says about one answer: the moments that all estimators are made of."""
+        """The moments of a report's score of one answer, on which all estimators build."""
         return ScoreMoments.pure(*self.support_probabilities)
 
     @property
     def _pair_support(self) -> PairSupport | None:
-        """What a report says about two answers at once; None if that is not the same for all."""
+        """The joint support of two answers by a report; None if it differs between pairs."""
         return None
 
     def _shared_variance(self, total: Any, squares: Any) -> Any:
-        """Give what hash functions shared by all reports add to the variance of a count.
+        """Return the variance of a count that comes from shared hash functions.
 
         Parameters
         ----------
         total, squares
-            The sum of the counts of the other answers, and that of their squares: numbers or
+            The sum of the counts of the other answers, and the sum of their squares: numbers or
             arrays.
 
         Returns
         -------
         float or numpy.ndarray
-            In squared nodes; zero where every report has a function of its own, or none.
+            The variance in squared nodes; zero if every report has its own function, or none.
         """
         return 0.0 * total
 
     @property
     def _permanent_covariances(self) -> tuple[float, float] | None:
-        """What two reports of a node that keeps a permanent answer share, if that is known.
+        """The covariances of two reports from one permanent answer, if they are known.
 
         The covariance of ``(1[report supports] - q*) / (p* - q*)`` in two rounds, for the node's
-        own answer and for another one. None where every report is drawn afresh.
+        own answer and for another one. None if every report is drawn afresh.
         """
         return None
 
     @property
     def _permanent_context(self) -> bytes | None:
-        """What permanent answers are of: equal ones of a node are the same where these are equal.
+        """The context of permanent answers; a node has one permanent answer for each context.
 
-        None where every report is drawn afresh.
+        None if every report is drawn afresh.
         """
         return None
 
     def _permanent_variances(self, coefficients: Floats, held: Floats) -> Floats | None:
-        """Compute what two reports of a node share of sums over answers, in the mean over nodes.
+        """Compute the mean covariance of two reports of a node, for weighted sums of answers.
 
         Parameters
         ----------
         coefficients
-            A row of weights of the answers for each sum.
+            A row of weights of the answers, for each sum.
         held
             The shares of the answers.
 
         Returns
         -------
         numpy.ndarray or None
-            For each sum the covariance of what two reports of one node say of it; None if that is
-            not known.
+            For each sum the covariance between two reports of one node; None if it is not known.
         """
         return None
 
     @property
     def variation_ratio(self) -> VariationRatio:
-        """How much a report hides among other people's, for :class:`turnout.accounting.Shuffled`.
+        """The variation ratio of a report, for :class:`turnout.accounting.Shuffled`.
 
-        The likelihood of a report of a pure oracle is :attr:`realized_ratio` times as large under
-        the answers that the report supports as under the others, so that the reports of two answers
-        are ``p* - q*`` apart in total variation. What a third person's reports look like is taken
-        at its worst, unless more is known.
+        It says how well a report hides among other people's. A report of a pure oracle is
+        :attr:`realized_ratio` times as likely under the answers that it supports as under the
+        others. So the reports of two answers are ``p* - q*`` apart in total variation. For a third
+        person's reports the worst case is assumed, unless more is known.
         """
         ratio = self.realized_ratio
         distance = difference_up(*self.support_probabilities)
@@ -157,20 +156,20 @@ class FrequencyOracle(KernelKind[Tally]):
 
     @property
     def _told_apart(self) -> ToldApart | None:
-        """What can be counted among shuffled reports: those that support an answer.
+        """The counts that shuffled reports reveal: the numbers of reports that support an answer.
 
-        None where that is not the same for all answers, or not known.
+        None if this differs between answers, or is not known.
         """
         return ToldApart(*self.support_probabilities)
 
     @property
     def report_dtype(self) -> np.dtype[Any]:
-        """The type of the integers that a report is made of."""
+        """The type of the integers of a report."""
         return self._domain._code_dtype
 
     @property
     def realized_ratio(self) -> Fraction:
-        """The largest likelihood ratio of a report under two answers, exactly; at most e^eps."""
+        """The exact largest likelihood ratio of a report under two answers; at most e^eps."""
         kernel: Any = self._kernel
         return Fraction(*kernel.words)
 
@@ -187,37 +186,38 @@ class FrequencyOracle(KernelKind[Tally]):
         participation: Participation | float | None = None,
         by: str = "code",
     ) -> Tally:
-        """Make a tally of counts that a database computed: see :meth:`tally_sql`.
+        """Build a tally from counts that a database computed; see :meth:`tally_sql`.
 
         Parameters
         ----------
         counts
-            Of oracles whose report is one number (direct encoding: the code of an answer), how
-            often each occurs; of oracles whose report is a bit for each answer, how many reports
-            have it; of summation, the sum of the scores. A mapping from codes to counts, rows or a
-            table (pandas, polars, Arrow, DuckDB) of codes and counts, or one count for each code
-            in order. Codes left out count 0. A third column may hold the number of reports.
+            The counts. If a report is one number (direct encoding: the code of an answer), how
+            often each number occurs. If a report is a bit for each answer, how many reports have
+            the bit. For summation, the sum of the scores. Pass a mapping from codes to counts, rows
+            or a table (pandas, polars, Arrow, DuckDB) of codes and counts, or one count for each
+            code in order. Missing codes count 0. A third column may hold the number of reports.
         nodes
             The number of nodes, reporting or not.
         received
-            The number of reports. Needed where counts do not say it, else compared with them.
+            The number of reports. Required if the counts do not determine it; otherwise compared
+            with them.
         participation
             Who took part: everyone (default) or a common rate.
         by
-            ``"code"``, or ``"label"`` if the counts are of labels of the domain.
+            ``"code"``, or ``"label"`` if the keys are labels of the domain.
 
         Returns
         -------
         Tally
-            Equal to that of the reports.
+            The tally, equal to that of the reports.
 
         Raises
         ------
         CodeOutsideDomainError, UnknownLabelError
-            If a code or label is none of the domain.
+            If a code or label is not in the domain.
         InvalidValueError
-            If a key is there twice, the counts and numbers contradict each other, the participation
-            is personal, or every report has a hash function of its own.
+            If a key is duplicated, the counts and numbers contradict each other, the participation
+            is personal, or every report has its own hash function.
         InvalidTypeError
             If an argument is of the wrong type.
 
@@ -233,10 +233,10 @@ class FrequencyOracle(KernelKind[Tally]):
         return tally
 
     def tally_sql(self, source: str, *, column: str = "report") -> str:
-        """Write the SQL query whose result :meth:`tally_from_counts` takes.
+        """Write the SQL query that produces the counts for :meth:`tally_from_counts`.
 
-        Where a report is one number, plain SQL; where it is a bit for each answer, in the dialect
-        of DuckDB. A database does not check the checksum of a report file:
+        The query is plain SQL if a report is one number. It is in DuckDB's dialect if a report is a
+        bit for each answer. A database does not verify the checksum of a report file;
         :func:`turnout.collecting.report_files.read_reports` does.
 
         Parameters
@@ -249,12 +249,13 @@ class FrequencyOracle(KernelKind[Tally]):
         Returns
         -------
         str
-            A query with the columns ``code`` and ``count``, and where needed ``received``.
+            A query with the columns ``code`` and ``count``, and ``received`` if needed.
 
         Raises
         ------
         InvalidValueError
-            If no group-by over reports can count the support of answers, with the reason.
+            If no group-by over reports can count the support of answers; the error gives the
+            reason.
 
         Examples
         --------
@@ -265,21 +266,21 @@ class FrequencyOracle(KernelKind[Tally]):
         return tally_sql(self, source, column)
 
     def _refuse_counting(self) -> None:
-        """Refuse to be counted by a database, where no group-by over reports can.
+        """Refuse counting by a database if no group-by over reports can do it.
 
         Raises
         ------
         InvalidValueError
-            With the reason.
+            If counting is not possible; the error gives the reason.
         """
 
     @property
     def _counts_of_a_report(self) -> int | None:
-        """How many of the counts a report adds to; None if that is not the same for all."""
+        """The number of counts that a report adds to; None if it differs between reports."""
         return None if self._each_answer else 1
 
     def _check_support(self, support: Array, received: int) -> None:
-        """Refuse support counts that ``received`` reports cannot have.
+        """Refuse support counts that the number of reports cannot have.
 
         Raises
         ------
@@ -291,7 +292,7 @@ class FrequencyOracle(KernelKind[Tally]):
         _arguments.refuse_entries("support", support, over, expected)
 
     def supports(self, reports: Array) -> Unsigned:
-        """Tell which answers each report supports.
+        """Return which answers each report supports.
 
         Parameters
         ----------
@@ -316,7 +317,7 @@ class FrequencyOracle(KernelKind[Tally]):
         Raises
         ------
         InvalidValueError
-            If there is one, with its position.
+            If there is one; the error gives its position.
         """
         self._kernel.check(reports)
 

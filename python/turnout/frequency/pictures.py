@@ -68,7 +68,7 @@ def plot_estimate(
 
 
 def _drawn(estimate: Any) -> tuple[Integers, Floats | None]:
-    """Choose the answers that are drawn, and where many stand that are numbers."""
+    """Choose the answers to draw, and their positions if they are many numbers."""
     size = estimate.domain.size
     if size <= _MANY:
         return np.arange(size), None
@@ -82,12 +82,12 @@ def _drawn(estimate: Any) -> tuple[Integers, Floats | None]:
 
 
 def _aggregated(estimate: Any) -> bool:
-    """Whether an estimate is of a mechanism of distributed aggregation, which has users."""
+    """Return whether an estimate is of a mechanism of distributed aggregation."""
     return hasattr(estimate.plan, "users")
 
 
 def _title(estimate: Any) -> str:
-    """Say how many took part, and what the estimate is."""
+    """Write the title: how many took part, and the method."""
     projected = "" if estimate.postprocessing == "none" else f", {estimate.postprocessing}"
     if _aggregated(estimate):
         some = "" if estimate.received == estimate.nodes else f"{estimate.received:,} of "
@@ -99,7 +99,7 @@ def _title(estimate: Any) -> str:
 
 
 def _privacy(plan: Any) -> str:
-    """Say which epsilon a plan has; of a plan without an oracle, which class it is of."""
+    """Write the epsilon of a plan; without an oracle, write the class of the plan."""
     if (whole := getattr(plan, "plan", None)) is not None:
         return f"{', '.join(plan.names)} alone, {_privacy(whole)}"
     oracle = getattr(plan, "oracle", None)

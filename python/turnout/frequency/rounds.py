@@ -1,9 +1,9 @@
-"""Questions that take rounds: what is done between them, and where it is kept.
+"""Protocols of several rounds: their state between rounds, and its document.
 
-A round is a plan of a plain kind: plan files, messages, files of reports, jobs, tallies and
-commands serve it as they serve any other. What is known between the rounds, the parameters and the
-tallies of the rounds that are closed, is a document of its own. It is read by closing the rounds
-again, so that it holds nothing that could contradict the tallies.
+A round is a plan of an ordinary kind. Plan files, messages, report files, jobs, tallies and
+commands work as for any other plan. The state between rounds is a separate document with the
+parameters and the tallies of the closed rounds. Reading it closes the rounds again, so it holds
+nothing that could contradict the tallies.
 
 The document is canonical JSON: ``format`` (``"turnout-rounds"``), ``version`` (1), ``protocol`` (an
 object with its ``name`` and its parameters), ``tallies`` (a list of tallies in their bytes, in
@@ -43,16 +43,16 @@ R = TypeVar("R")
 
 
 class RoundsProtocol:
-    """Base class of what is asked in rounds, and how: a dataclass of its parameters."""
+    """Base class of protocols of several rounds: a dataclass of their parameters."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Name the arguments of the constructor, in terms of JSON.
+        """Return the arguments of the constructor as JSON values.
 
         Raises
         ------
         InvalidTypeError
-            If what randomizes is no oracle of turnout, which has a name, or a label of the domain
-            cannot be written to a file.
+            If the randomizer is not a named oracle of turnout, or a label of the domain cannot be
+            written to a file.
         """
         given: Any = self
         found = {each.name: getattr(self, each.name) for each in fields(given)}
@@ -62,12 +62,12 @@ class RoundsProtocol:
 
     @classmethod
     def _from_dict(cls, parameters: dict[str, Any]) -> Self:
-        """Rebuild it from :meth:`to_dict`.
+        """Rebuild a protocol from :meth:`to_dict`.
 
         Raises
         ------
         CorruptDataError, InvalidTypeError, InvalidValueError, TypeError
-            If they are no parameters of this protocol.
+            If they are not parameters of this protocol.
         """
         given = dict(parameters)
         if "domain" in given:
@@ -76,9 +76,9 @@ class RoundsProtocol:
 
 
 class Rounds(ABC, Generic[K, R]):
-    """Rounds under way: the server closes each with its tally, and asks the next.
+    """The server's state of a protocol of rounds: it closes each round with its tally.
 
-    A subclass says which rounds there are; see :class:`turnout.frequency.heavy_hitters.Search` and
+    A subclass defines the rounds; see :class:`turnout.frequency.heavy_hitters.Search` and
     :class:`turnout.frequency.adaptive.TwoRounds`.
     """
 
@@ -95,20 +95,20 @@ class Rounds(ABC, Generic[K, R]):
         self._result: R | None = None
 
     def __init_subclass__(cls, **arguments: Any) -> None:
-        """Make the protocol known to documents."""
+        """Register the protocol for documents."""
         super().__init_subclass__(**arguments)
         _PROTOCOLS[cls.name] = cls
 
     @abstractmethod
     def _following(self, tally: Any) -> K | None:
-        """Take the tally of the open round; give the round after it, or None and keep the result.
+        """Process the tally of the open round, and return the next round, or None at the end.
 
-        Where it refuses the tally it must not have changed anything.
+        If it refuses the tally, it must not change anything.
         """
 
     @property
     def current(self) -> K:
-        """The randomizer of the round that is open.
+        """The randomizer of the open round.
 
         Raises
         ------
@@ -116,19 +116,17 @@ class Rounds(ABC, Generic[K, R]):
             If the rounds are over.
         """
         if self._current is None:
-            raise ProtocolError(
-                "the rounds are over: result (turnout rounds show) has what was found"
-            )
+            raise ProtocolError("the rounds are over: see result (turnout rounds show)")
         return self._current
 
     @property
     def finished(self) -> bool:
-        """Whether the last round was closed."""
+        """Whether the last round is closed."""
         return self._current is None
 
     @property
     def result(self) -> R:
-        """What was found.
+        """The result of the rounds.
 
         Raises
         ------
@@ -140,7 +138,7 @@ class Rounds(ABC, Generic[K, R]):
         return self._result
 
     def __iter__(self) -> Iterator[K]:
-        """Give the rounds; each must be closed before the next is asked for.
+        """Iterate over the rounds; close each before you ask for the next.
 
         Raises
         ------
@@ -157,22 +155,22 @@ class Rounds(ABC, Generic[K, R]):
     @property
     @abstractmethod
     def _shares(self) -> Sequence[int]:
-        """How many of the nodes are asked in each round, in relation to each other."""
+        """The relative numbers of nodes that are asked in each round."""
 
     def assign(self, nodes: int, *, seed: int | None = None) -> Integers:
-        """Draw the round in which each node is asked: the coin that every client tosses for itself.
+        """Draw the round of each node, as every client does for itself.
 
         Parameters
         ----------
         nodes
-            How many nodes there are.
+            The number of nodes.
         seed
             For tests and simulations only: an integer in [0, 2^64).
 
         Returns
         -------
         numpy.ndarray
-            int64: the number of one round for each node.
+            int64: the number of the round of each node.
 
         Raises
         ------
@@ -184,29 +182,29 @@ class Rounds(ABC, Generic[K, R]):
 
     @property
     def number(self) -> int:
-        """How many rounds are closed: the number of the open one, counted from 0."""
+        """The number of closed rounds, which is the number of the open one, counted from 0."""
         return len(self._closed)
 
     @property
     def participation(self) -> Participation:
-        """Who takes part in the open round, unless its plan says otherwise: as in the last."""
+        """The default participation of the open round: that of the last closed round."""
         if self._closed:
             before: Participation = self._closed[-1].participation
             return before
         return taking_part_in(None)
 
     def plan(self, participation: Participation | float | None = None) -> Plan:
-        """Give the plan of the open round, with its number as the serial.
+        """Return the plan of the open round, with its number as the serial.
 
         Parameters
         ----------
         participation
-            Who of those who are asked takes part; :attr:`participation` by default.
+            Who of the nodes that are asked takes part; :attr:`participation` by default.
 
         Returns
         -------
         Plan
-            All that a node needs.
+            The plan, which is all that a node needs.
 
         Raises
         ------
@@ -217,23 +215,23 @@ class Rounds(ABC, Generic[K, R]):
         return Plan(self.current, taking_part_in(taking_part), serial=self.number)
 
     def close(self, tally: Any) -> None:
-        """Close the open round, and open the next.
+        """Close the open round, and open the next one.
 
         Parameters
         ----------
         tally
-            The tally of all who were asked, merged from all parts.
+            The tally of all nodes that were asked, merged from all parts.
 
         Raises
         ------
         ProtocolError
             If the rounds are over.
         PlanMismatchError
-            If the tally is of another round; nothing has changed then.
+            If the tally is of another round; the state is unchanged.
         EstimatorError
-            If nothing can be told from the tally; nothing has changed then.
+            If the tally allows no estimate; the state is unchanged.
         InvalidTypeError
-            If ``tally`` is no tally.
+            If ``tally`` is not a tally.
         """
         current = self.current
         _arguments.instance("tally", tally, BaseTally, "a Tally")
@@ -242,12 +240,12 @@ class Rounds(ABC, Generic[K, R]):
         self._closed += (tally,)
 
     def to_json(self) -> str:
-        """Describe what is known between rounds as canonical JSON.
+        """Write the state between rounds as canonical JSON.
 
         Returns
         -------
         str
-            The same text for equal parameters and tallies.
+            The text, which is the same for equal parameters and tallies.
 
         Raises
         ------
@@ -266,16 +264,16 @@ class Rounds(ABC, Generic[K, R]):
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
-        """Go on from what :meth:`to_json` wrote: the rounds are closed again.
+        """Rebuild the state from :meth:`to_json` by closing the rounds again.
 
         Raises
         ------
         UnsupportedVersionError
-            If it is of a version that this release does not read.
+            If this release does not read its version.
         CorruptDataError
-            If it is no such document or was altered, or a tally is not of its round.
+            If it is not such a document or was altered, or a tally is not of its round.
         InvalidTypeError
-            If ``text`` is no text.
+            If ``text`` is not text.
         """
         found: Self = rounds_from_json(text)
         if not isinstance(found, cls):
@@ -283,7 +281,7 @@ class Rounds(ABC, Generic[K, R]):
         return found
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Write a file of :meth:`to_json`; it is replaced if it exists, whole or not at all.
+        """Write :meth:`to_json` to a file; an existing file is replaced, whole or not at all.
 
         Raises
         ------
@@ -298,7 +296,7 @@ class Rounds(ABC, Generic[K, R]):
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Self:
-        """Go on from a file that :meth:`write` wrote.
+        """Rebuild the state from a file that :meth:`write` wrote.
 
         Raises
         ------
@@ -318,7 +316,7 @@ class Rounds(ABC, Generic[K, R]):
 
 
 def rounds_from_json(text: object) -> Any:
-    """Go on with rounds of any protocol that is imported: see :meth:`Rounds.from_json`.
+    """Rebuild the rounds of any imported protocol; see :meth:`Rounds.from_json`.
 
     Raises
     ------

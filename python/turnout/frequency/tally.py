@@ -1,10 +1,10 @@
-"""Tallies: the sufficient statistics of the estimators, also from counts of a database.
+"""Tallies of frequencies, from reports or from counts of a database.
 
-A tally of many oracles is a group-by over the column of reports: of those whose report is one of
-not too many numbers, how often each occurs; of those whose report is a bit for each answer, how
-many reports have each bit; of those whose report is a score for each, the sum of its scores. Where
-every report brings a hash function of its own it is none: only the function tells which answers
-the report supports. Each oracle says which of these it is.
+For many oracles a tally is a group-by over the column of reports. If a report is one of a moderate
+number of integers, it counts how often each occurs. If a report is a bit for each answer, it counts
+the reports with each bit. If a report is a score for each answer, it sums the scores. If every
+report has its own hash function, no group-by works: only the function tells which answers the
+report supports. Each oracle says which case it is.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _LARGEST = {True: (-(2**63), 2**63 - 1), False: (0, 2**64 - 1)}
 
 
 class Tally(CountedTally):
-    """How many reports support each answer, and how many nodes there are.
+    """The number of reports that support each answer, and the number of nodes.
 
     Tallies of different nodes under the same plan add up, in any order, to the tally of all nodes.
 
@@ -41,7 +41,7 @@ class Tally(CountedTally):
     plan
         The oracle and the participation.
     sums
-        The support, the number of reports that support each answer: one uint64 for each code. Where
+        The support: the number of reports that support each answer, one uint64 for each code. If
         reports hold scores (:class:`turnout.SummationHistogramEncoding`), their sums.
     received
         The number of reports.
@@ -52,7 +52,7 @@ class Tally(CountedTally):
     design
         Sums of probabilities over all nodes, if every node has its own.
     origin
-        Which collections are counted here, so that none counts twice: by default a new one. See
+        The collections that are counted here, so that none counts twice; a new one by default. See
         :mod:`turnout.collecting.origin`.
 
     Raises
@@ -91,7 +91,7 @@ class Tally(CountedTally):
     def support(self) -> Array:
         """The number of reports that support each answer, uint64; read-only.
 
-        Where reports hold scores, their sums, int64.
+        If reports hold scores, their sums, int64.
         """
         support: Array = self.sums
         return support
@@ -102,14 +102,13 @@ class Tally(CountedTally):
         Parameters
         ----------
         method
-            ``"hajek"`` (default): ratio estimator with a bias of the order of one over the rate,
-            in nodes; in practice the smallest variance of those that are right for every
-            participation.
-            ``"horvitz_thompson"``: unbiased for every participation (with personal probabilities
-            it needs a report). ``"g"``,
-            ``"c_hat"``: unbiased for a common rate. ``"T"``: unbiased if participation does not
-            depend on the values. ``"c"``: the estimator without participation, biased unless
-            everyone takes part; kept to show that.
+            ``"hajek"`` (default): ratio estimator with a bias of the order of one over the rate, in
+            nodes. In practice it has the smallest variance of the estimators that are valid for
+            every participation. ``"horvitz_thompson"``: unbiased for every participation (with
+            personal probabilities it needs a report). ``"g"``, ``"c_hat"``: unbiased for a common
+            rate. ``"T"``: unbiased if participation does not depend on the values. ``"c"``: the
+            estimator that ignores participation, biased unless everyone takes part; kept to show
+            this bias.
 
         Returns
         -------
@@ -119,10 +118,10 @@ class Tally(CountedTally):
         Raises
         ------
         InvalidValueError
-            If there is no such method.
+            If the method does not exist.
         EstimatorError
-            If the method does not apply to this participation or to an empty tally, with the
-            reason.
+            If the method does not apply to this participation or to an empty tally; the error gives
+            the reason.
 
         Examples
         --------
@@ -136,7 +135,7 @@ class Tally(CountedTally):
 
 
 def tally_from_counts(plan: Plan, counts: Any, nodes: int, received: int | None, by: str) -> Any:
-    """Make a tally of counts: see :meth:`turnout.FrequencyOracle.tally_from_counts`."""
+    """Build a tally from counts: see :meth:`turnout.FrequencyOracle.tally_from_counts`."""
     oracle = plan.oracle
     if plan.participation.uniform_rate is None:
         # Of personal probabilities, the weights of single reports matter.
@@ -150,7 +149,7 @@ def tally_from_counts(plan: Plan, counts: Any, nodes: int, received: int | None,
     by_answer = oracle._counted_by != "number"
     if by == "label" and not by_answer:
         raise InvalidValueError(
-            f"by must be 'code' for {type(oracle).__name__}, whose reports are no answers"
+            f"by must be 'code' for {type(oracle).__name__}, whose reports are not answers"
         )
     size = oracle.domain.size
     if not by_answer:
@@ -173,7 +172,7 @@ def tally_from_counts(plan: Plan, counts: Any, nodes: int, received: int | None,
 
 
 def _pairs(counts: Any, size: int) -> tuple[list[tuple[Any, Any]], Any]:
-    """List keys with their counts, and what a third column says of the number of reports."""
+    """Return keys with their counts, and the number of reports from a third column."""
     if hasattr(counts, "columns"):
         return _from_table(counts)
     if hasattr(counts, "items"):
@@ -213,7 +212,7 @@ def _from_table(table: Any) -> tuple[list[tuple[Any, Any]], Any]:
 
 
 def _split(rows: Iterable[Any]) -> tuple[list[tuple[Any, Any]], Any]:
-    """Take the third entry of all rows as the number of reports."""
+    """Split off the third entry of all rows, the number of reports."""
     kept = [tuple(row) for row in rows]
     totals = {row[2] for row in kept if len(row) == 3}
     if len(totals) > 1:
@@ -234,7 +233,7 @@ def _checked(pairs: list[tuple[Any, Any]], size: int, *, signed: bool) -> dict[i
                 f"counts has the code {code}: expected an integer from 0 to {size - 1}"
             )
         if code in known:
-            raise InvalidValueError(f"counts has the code {code} twice")
+            raise InvalidValueError(f"counts has the duplicate code {code}")
         value = _whole(f"counts[{code}]", count)
         least, most = _LARGEST[signed]
         if not least <= value <= most:
@@ -246,7 +245,7 @@ def _checked(pairs: list[tuple[Any, Any]], size: int, *, signed: bool) -> dict[i
 
 
 def _whole(argument: str, value: Any) -> int:
-    """Take a whole number; databases give sums as decimals, or as floating-point numbers."""
+    """Convert a whole number; databases return sums as decimals or floating-point numbers."""
     if isinstance(value, (Decimal, float, np.floating)):
         number = value if isinstance(value, Decimal) else float(value)
         if not math.isfinite(number) or number != int(number):
@@ -262,7 +261,7 @@ def _whole(argument: str, value: Any) -> int:
 
 
 def _received(oracle: Any, counts: dict[int, int], received: Any, said: Any) -> int:
-    """Find the number of reports, and compare it with the counts."""
+    """Return the number of reports, and compare it with the counts."""
     total = sum(counts.values())
     checked = None if received is None else _whole("received", received)
     if said is not None and checked != _whole("the third column of counts", said):
@@ -287,9 +286,10 @@ def _received(oracle: Any, counts: dict[int, int], received: Any, said: Any) -> 
 
 
 def _supported(oracle: Any, counts: dict[int, int]) -> Array:
-    """Count the support of each answer, of reports that each occur many times.
+    """Count the support of each answer, from distinct reports with their frequencies.
 
-    A tally is a sum over reports: those whose number has a given binary digit are tallied once.
+    A tally is a sum over reports. For each binary digit, the reports whose count has it are tallied
+    once.
     """
     reports = np.array(list(counts), oracle.report_dtype)
     oracle.check_reports(reports)
@@ -330,7 +330,7 @@ def _identifier(name: str) -> str:
 
 
 def _table(source: str) -> str:
-    """Name a table, with its schema before a dot, or files."""
+    """Write the SQL name of a table, with its schema before a dot, or of files."""
     if source.endswith(".parquet"):
         quoted = source.replace("'", "''")
         return f"read_parquet('{quoted}')"

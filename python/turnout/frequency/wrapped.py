@@ -1,4 +1,4 @@
-"""Oracles whose reports another one makes."""
+"""Oracles that wrap another oracle, which makes their reports."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ OfCodes = FrequencyOracle | dict[str, Any] | Callable[[float, Domain], Frequency
 
 
 def _of_inner(name: str) -> Any:
-    """Make a property that says what the inner oracle says."""
+    """Create a property that returns that of the inner oracle."""
     return property(lambda wrapped: getattr(wrapped._inner, name), doc="That of the inner oracle.")
 
 
 class WrappedOracle(FrequencyOracle):
-    """Base class of the oracles whose reports are those of another one, which they wrap."""
+    """Base class of oracles that wrap another one, which makes their reports."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class WrappedOracle(FrequencyOracle):
 
     @property
     def oracle(self) -> FrequencyOracle:
-        """The randomizer that every report comes from."""
+        """The inner randomizer, which makes every report."""
         return self._inner
 
     realized_ratio = _of_inner("realized_ratio")
@@ -58,52 +58,53 @@ class WrappedOracle(FrequencyOracle):
         Raises
         ------
         InvalidValueError
-            If there is one, with its position.
+            If there is one; the error gives its position.
         """
         self._inner.check_reports(reports)
 
     def improbable(self, reports: Array) -> Truths:
-        """Say which reports the inner oracle makes with negligible chance only."""
+        """Return which reports the inner oracle makes only with negligible probability."""
         return self._inner.improbable(reports)
 
     def _refuse_counting(self) -> None:
-        """Refuse to be counted by a database, where the inner oracle does."""
+        """Refuse counting by a database if the inner oracle does."""
         self._inner._refuse_counting()
 
     def _refuse_range(self, reports: Array) -> NoReturn:
-        """Refuse reports with a number that :attr:`report_dtype` does not hold."""
+        """Refuse reports with a number that does not fit into :attr:`report_dtype`."""
         self._inner._refuse_range(reports)
 
     def _check_support(self, support: Unsigned, received: int) -> None:
-        """Refuse support counts that so many reports of the inner oracle cannot have.
+        """Refuse support counts that reports of the inner oracle cannot have.
 
         Raises
         ------
         InvalidValueError
-            If they contradict the number of reports.
+            If the counts contradict the number of reports.
         """
         self._inner._check_support(support, received)
 
 
 class CodesOracle(WrappedOracle):
-    """Base class of the oracles that report the codes of a domain of their own through another one.
+    """Base class of oracles that report codes through an inner oracle.
 
-    The other one knows codes alone, and nothing of what they stand for.
+    The inner oracle knows only codes, not their meaning.
 
     Parameters
     ----------
     epsilon, domain
         As for every oracle.
     oracle
-        What randomizes the codes: ``"auto"``, the name of an oracle, or a class; or an oracle of as
-        many codes as the domain has, or its description.
+        The oracle that randomizes the codes: ``"auto"``, the name of an oracle, or a class; or an
+        oracle with as many codes as the domain has, or its description.
     candidates
-        What ``"auto"`` chooses from; all by default.
+        The candidates for ``"auto"``; all by default.
 
     Raises
     ------
     InvalidTypeError, InvalidValueError
-        If the oracle is of a larger epsilon or another number of codes, or draws no fresh reports.
+        If the oracle has a larger epsilon or another number of codes, or does not draw fresh
+        reports.
     """
 
     def __init__(
@@ -127,7 +128,7 @@ class CodesOracle(WrappedOracle):
     _told_apart = _of_inner("_told_apart")
 
     def _shared_variance(self, total: Any, squares: Any) -> Any:
-        """Give what hash functions shared by all reports add to the variance of a count."""
+        """Return the variance of a count that comes from shared hash functions."""
         return self._inner._shared_variance(total, squares)
 
     def _count_by_group(self, reports: Array, groups: Integers, number: int) -> Any:
@@ -135,5 +136,5 @@ class CodesOracle(WrappedOracle):
         return self._inner._count_by_group(reports, groups, number)
 
     def parameters(self) -> dict[str, Any]:
-        """Name what the constructor takes beyond epsilon and the domain, in terms of JSON."""
+        """Return the constructor's other parameters as JSON values, without epsilon and domain."""
         return {"oracle": self._inner.to_dict()}

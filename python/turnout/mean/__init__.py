@@ -1,6 +1,6 @@
 """Means under local differential privacy when only some nodes take part.
 
-The path of a value is that of :mod:`turnout.frequency`: a mechanism with its bounds, a
+A value takes the same path as in :mod:`turnout.frequency`: a mechanism with its bounds, a
 participation, reports, a tally, an estimate with its interval.
 
 >>> import turnout as tn

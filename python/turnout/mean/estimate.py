@@ -1,8 +1,8 @@
-"""Estimated means, with honest intervals."""
+"""Estimated means, with valid intervals."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -33,15 +33,15 @@ class MeanInterval(BaseInterval):
     Attributes
     ----------
     low, high
-        A number; with several dimensions a float64 array with one limit for each coordinate. Not
-        cut to the bounds.
+        A number; with several dimensions a float64 array with one limit for each coordinate. The
+        limits are not cut to the bounds.
     level
-        The confidence level asked for.
+        The requested confidence level.
     method
         ``"normal"``, ``"score"``, ``"exact"``, or ``"score, exact for small counts"``.
     simultaneous
-        None if the level holds for each coordinate by itself; ``"bonferroni"`` or ``"sidak"`` if it
-        holds for all at once.
+        None if the level holds for each coordinate separately; ``"bonferroni"`` or ``"sidak"`` if
+        it holds for all simultaneously.
     """
 
     low: float | Floats
@@ -55,13 +55,13 @@ class MeanInterval(BaseInterval):
         Returns
         -------
         list of dict
-            With ``coordinate``, ``low`` and ``high``; the limits are None where they are infinite.
+            Dictionaries with ``coordinate``, ``low`` and ``high``; infinite limits are None.
         """
         low, high = np.atleast_1d(self.low), np.atleast_1d(self.high)
         return records_of(self._columns, range(low.size), low, high)
 
     def contains(self, truth: npt.ArrayLike) -> bool | Truths:
-        """Whether the limits enclose the truth: one number for each coordinate.
+        """Return whether the limits contain the truth: one number for each coordinate.
 
         Raises
         ------
@@ -86,8 +86,8 @@ class MeanInterval(BaseInterval):
 class MeanEstimate(WithSimultaneous, BaseEstimate[Bounds]):
     """The mean over all nodes, with standard errors and intervals.
 
-    Made by :meth:`turnout.mean.MeanTally.estimate`. It is not forced between the bounds, so that it
-    stays (nearly) unbiased.
+    :meth:`turnout.mean.MeanTally.estimate` returns it. The mean is not forced between the bounds,
+    so that it stays (nearly) unbiased.
 
     Attributes
     ----------
@@ -98,8 +98,7 @@ class MeanEstimate(WithSimultaneous, BaseEstimate[Bounds]):
     nodes, received
         The numbers of nodes and of reports.
     estimation
-        The means with what is known of their law: what intervals and combinations are computed
-        from.
+        The means with their variances and laws, from which intervals and combinations are computed.
 
     Examples
     --------
@@ -116,7 +115,7 @@ class MeanEstimate(WithSimultaneous, BaseEstimate[Bounds]):
 
     @property
     def dimensions(self) -> int:
-        """How many numbers a node holds."""
+        """The number of numbers that a node holds."""
         return self.domain.dimensions
 
     @property
@@ -131,39 +130,74 @@ class MeanEstimate(WithSimultaneous, BaseEstimate[Bounds]):
 
     @property
     def population_standard_error(self) -> float | Floats:
-        """The standard error as an estimate for the population that the nodes are drawn from."""
+        """The standard error of the mean of the population that the nodes are drawn from."""
         return self._shaped(np.sqrt(self.estimation.population_variances))
+
+    @property
+    def sum(self) -> float | Floats:
+        """The estimated sum over all nodes: a number, or one for each coordinate."""
+        return self._shaped(self.nodes * self.estimation.means)
+
+    def sum_interval(
+        self, level: float = 0.95, *, method: str = "auto", simultaneous: str | None = None
+    ) -> MeanInterval:
+        """Return confidence intervals of the sum over all nodes: ``nodes`` times those of the mean.
+
+        Parameters
+        ----------
+        level, method, simultaneous
+            As for :meth:`interval`.
+
+        Returns
+        -------
+        MeanInterval
+            Lower and upper limits of the sum.
+
+        Raises
+        ------
+        InvalidValueError
+            If an argument is not one of the allowed values.
+
+        Examples
+        --------
+        >>> import turnout as tn
+        >>> mechanism = tn.mean.Duchi(3.0, bounds=(0.0, 1.0))
+        >>> estimate = mechanism.collect([0.0, 1.0, 1.0, 1.0] * 2500, seed=1).estimate()
+        >>> estimate.sum_interval(0.95).contains(7500)
+        True
+        """
+        found = self.interval(level, method=method, simultaneous=simultaneous)
+        return replace(found, low=self.nodes * found.low, high=self.nodes * found.high)
 
     def interval(
         self, level: float = 0.95, *, method: str = "auto", simultaneous: str | None = None
     ) -> MeanInterval:
-        """Confidence intervals of the mean.
+        """Return confidence intervals of the mean.
 
         Parameters
         ----------
         level
             The confidence level, between 0 and 1.
         method
-            ``"normal"``: the estimate plus and minus standard errors, for ``"hajek"`` with
-            Student's quantile where the variance is estimated from the reports; for
-            ``"horvitz_thompson"`` with personal participation optimistic below a few hundred
+            ``"normal"``: the estimate plus and minus standard errors. For ``"hajek"`` it uses
+            Student's quantile if the variance is estimated from the reports. For
+            ``"horvitz_thompson"`` with personal participation it is too narrow below a few hundred
             reports of unequal weight. ``"auto"`` (default): for reports of one of two cells and a
-            common rate the score interval, and Clopper-Pearson limits where there are few of
-            either; of :mod:`turnout.distributed`, limits by the exact law of the noise; normal
-            otherwise.
+            common rate the score interval, and Clopper-Pearson limits if there are few of either.
+            For :mod:`turnout.distributed`, limits by the exact law of the noise. Otherwise normal.
         simultaneous
-            None: the level holds for each coordinate by itself. ``"bonferroni"`` or ``"sidak"``: it
-            holds for all coordinates at once.
+            None: the level holds for each coordinate separately. ``"bonferroni"`` or ``"sidak"``:
+            it holds for all coordinates simultaneously.
 
         Returns
         -------
         MeanInterval
-            Lower and upper limits; not cut to the bounds.
+            Lower and upper limits, not cut to the bounds.
 
         Raises
         ------
         InvalidValueError
-            If an argument is none of the allowed values.
+            If an argument is not one of the allowed values.
 
         Examples
         --------
@@ -204,13 +238,13 @@ class MeanEstimate(WithSimultaneous, BaseEstimate[Bounds]):
         Returns
         -------
         list of dict
-            With ``coordinate`` (0 where a node holds one number), ``mean``, ``standard_error``,
-            ``low`` and ``high``; the limits are None if they are infinite.
+            Dictionaries with ``coordinate`` (0 if a node holds one number), ``mean``,
+            ``standard_error``, ``low`` and ``high``; infinite limits are None.
 
         Raises
         ------
         InvalidValueError
-            If an argument is none of the allowed values.
+            If an argument is not one of the allowed values.
 
         Examples
         --------
@@ -233,7 +267,7 @@ class MeanEstimate(WithSimultaneous, BaseEstimate[Bounds]):
         level: float = 0.95,
         simultaneous: str | None = None,
     ) -> Axes:
-        """Draw the mean, or one for each coordinate, with its interval.
+        """Draw the mean of each coordinate with its interval.
 
         Parameters
         ----------
@@ -289,7 +323,7 @@ class MeanEstimate(WithSimultaneous, BaseEstimate[Bounds]):
 
 
 def _student(level: float, size: int, simultaneous: str | None, degrees: Floats) -> Floats:
-    """Quantiles for each coordinate's degrees of freedom; without any, nothing is known."""
+    """Return quantiles for each coordinate's degrees of freedom; infinite without any."""
     quantiles = np.full(degrees.shape, np.inf)
     for freedom in np.unique(degrees[degrees > 0]):
         value = critical_value(level, size, simultaneous, float(freedom))

@@ -1,17 +1,18 @@
 """Estimators of a mean from a tally.
 
-Everything is computed on the scale of [-1, 1]: ``t_j`` the value of node ``j``, ``y`` the unbiased
-estimate that a reported cell stands for, with ``E[y^2] = a + c t^2`` (:class:`SecondMoment`). A
-coordinate is reported with probability ``pi_j' = pi_j k / d``: by taking part, and by being one of
-the ``k`` of ``d`` that the report is about. So every coordinate is a problem of one dimension.
+Everything is computed on the scale of [-1, 1]. ``t_j`` is the value of node ``j``, and ``y`` the
+unbiased estimate of a reported cell, with ``E[y^2] = a + c t^2`` (:class:`SecondMoment`). A
+coordinate is reported with probability ``pi_j' = pi_j k / d``: the node takes part, and the
+coordinate is one of the ``k`` of ``d`` that the report is about. So every coordinate is a problem
+of one dimension.
 
-Variances. Given that ``M`` of ``n`` nodes report the coordinate (a simple random sample of them
-where ``pi`` is common), the Hajek estimator, their mean, has the variance ``(a + (c - 1) Q) / M +
-(1 / M - 1 / n) S^2`` with ``Q`` the mean of ``t^2`` and ``S^2 = n (Q - mean^2) / (n - 1)``.
-Horvitz-Thompson has ``sum_j [(a + c t_j^2) / pi_j' - t_j^2] / n^2``. ``Q`` is estimated from the
-squares of the reports where they say something of it. Those of Duchi's mechanism are constant, say
-nothing, and its variance falls with ``Q``: then the least ``Q`` that the mean allows is taken, and
-standard errors are rather too large than too small, by a variance of at most ``S^2 / n``.
+Variances. Suppose that ``M`` of ``n`` nodes report the coordinate (a simple random sample if ``pi``
+is common). The Hajek estimator, their mean, has the variance ``(a + (c - 1) Q) / M + (1 / M - 1 /
+n) S^2`` with ``Q`` the mean of ``t^2`` and ``S^2 = n (Q - mean^2) / (n - 1)``. Horvitz-Thompson has
+``sum_j [(a + c t_j^2) / pi_j' - t_j^2] / n^2``. ``Q`` is estimated from the squares of the reports
+if they are informative. For Duchi's mechanism they are constant, and the variance falls with ``Q``.
+Then the least ``Q`` that the mean allows is used. Standard errors are then too large rather than
+too small, by a variance of at most ``S^2 / n``.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from turnout import _arguments
 from turnout._types import Floats
 from turnout.collecting.intervals import StatisticModel, mean_inverse
 from turnout.collecting.randomizer import rates_of
-from turnout.collecting.tally import BaseTally
+from turnout.collecting.tally import BaseTally, nothing_received
 from turnout.errors import EstimatorError, InvalidValueError
 from turnout.mean.law import MeanLaw
 from turnout.participation import Participation
@@ -34,23 +35,24 @@ from turnout.participation import Participation
 
 @dataclass(frozen=True)
 class MeanEstimation:
-    """Means of all coordinates with the variances of their estimates, in the unit of the values.
+    """Estimated means of all coordinates with their variances, in the unit of the values.
 
     Attributes
     ----------
     means
         The estimates.
     variances
-        About the mean of the nodes, whose values are fixed.
+        The variances about the mean of the nodes, whose values are fixed.
     population_variances
-        About the mean of a population from which the nodes are drawn.
+        The variances about the mean of a population from which the nodes are drawn.
     degrees
-        Of freedom, one for each coordinate, where the variances come from the reports.
+        The degrees of freedom of each coordinate, if the variances come from the reports.
     model, statistic
-        Of the mean's place between the bounds, from 0 to 1, where a score interval exists.
+        The model and the statistic of the mean's position between the bounds, from 0 to 1, if a
+        score interval exists.
     limits
-        Where the law of the error is known: it gives, for a level, limits of the means, each of
-        which covers with at least that level.
+        A function from a level to limits of the means, if the law of the error is known. Each limit
+        covers with at least that level.
     """
 
     means: Floats
@@ -71,14 +73,11 @@ def hajek(tally: BaseTally) -> MeanEstimation:
     Raises
     ------
     EstimatorError
-        If there is a coordinate without reports.
+        If a coordinate has no reports.
     """
     if any(row[0] == 0 for row in tally.sums):
         coordinate = next(j for j, row in enumerate(tally.sums) if row[0] == 0)
-        raise EstimatorError(
-            f'"hajek" divides by the number of reports, and none about coordinate {coordinate} '
-            'were received: use "horvitz_thompson" if an estimate from nothing makes sense'
-        )
+        raise nothing_received(f" about coordinate {coordinate}" if tally.received else "")
     if tally.weights is not None:
         return _hajek_personal(tally)
     if tally.oracle.cells == 2 and tally.oracle._sampled == tally.oracle.dimensions:
@@ -99,10 +98,10 @@ def hajek(tally: BaseTally) -> MeanEstimation:
 
 
 def _hajek_bits(tally: BaseTally) -> MeanEstimation:
-    """Hajek's estimator where a report is one of two cells, all with one rate.
+    """Compute Hajek's estimator for reports of one of two cells and a common rate.
 
-    The number of upper cells among ``S`` reports is less spread than a binomial one with the same
-    mean, and just that if the nodes are drawn from a population.
+    The number of upper cells among ``S`` reports is less spread than a binomial number with the
+    same mean. It is binomial if the nodes are drawn from a population.
     """
     reports = tally.received
     exact = 1 / tally.oracle._scale
@@ -123,7 +122,7 @@ def _hajek_bits(tally: BaseTally) -> MeanEstimation:
 
 
 def _hajek_personal(tally: BaseTally) -> MeanEstimation:
-    """Hajek's estimator with a rate for each node: the linearised ratio."""
+    """Compute Hajek's estimator with a rate for each node: the linearised ratio."""
     moment, n = tally.oracle._second_moment, tally.nodes
     constant = moment.constant + moment.rounding
     (zero, first, second), (zeros, firsts, seconds) = _weighted(tally)
@@ -151,7 +150,7 @@ def _hajek_personal(tally: BaseTally) -> MeanEstimation:
 
 
 def horvitz_thompson(tally: BaseTally) -> MeanEstimation:
-    """Compute the sum of the reports, each by its inverse probability, over the number of nodes.
+    """Compute the sum of the inversely weighted reports, divided by the number of nodes.
 
     Raises
     ------
@@ -187,7 +186,7 @@ def horvitz_thompson(tally: BaseTally) -> MeanEstimation:
 
 
 def _square(tally: BaseTally, mean: Floats, second: Floats) -> Floats:
-    """Estimate the mean of ``t^2``, or take the least that the mean allows."""
+    """Estimate the mean of ``t^2``, or return the least value that the mean allows."""
     moment = tally.oracle._second_moment
     square: Floats = np.clip(mean, -1.0, 1.0) ** 2
     if moment.slope != 0.0:
@@ -196,7 +195,7 @@ def _square(tally: BaseTally, mean: Floats, second: Floats) -> Floats:
 
 
 def _weighted(tally: BaseTally) -> tuple[tuple[Floats, ...], tuple[Floats, ...]]:
-    """Add up powers of the reports with weights ``1/pi'`` and with their squares."""
+    """Add up powers of the reports with weights ``1/pi'`` and ``1/pi'^2``."""
     rows = tally.weights or ()
     share = tally.oracle.dimensions / tally.oracle._sampled
     unit = 2.0**-32
@@ -209,9 +208,9 @@ def _weighted(tally: BaseTally) -> tuple[tuple[Floats, ...], tuple[Floats, ...]]
 
 
 def _centred(law: MeanLaw, rows: Sequence[Sequence[int]]) -> tuple[Floats, ...]:
-    """Turn sums over cells into sums of powers of the estimates that they stand for.
+    """Convert sums over cells to sums of powers of the corresponding estimates.
 
-    The centre is subtracted exactly, in whole numbers.
+    The centre is subtracted exactly, in integers.
     """
     last, scale = law.cells - 1, float(law._scale)
     zero = np.array([float(row[0]) for row in rows])
@@ -230,7 +229,7 @@ def _scaled(
     *,
     degrees: Floats | None = None,
 ) -> MeanEstimation:
-    """Go back to the unit of the values."""
+    """Convert the estimation to the unit of the values."""
     domain = tally.oracle.domain
     half = domain._half
     return MeanEstimation(
@@ -245,18 +244,18 @@ ESTIMATORS: dict[str, Estimator] = {"hajek": hajek, "horvitz_thompson": horvitz_
 def mean_variances(
     mechanism: MeanLaw, participation: Participation, method: str, values: npt.ArrayLike
 ) -> float | Floats:
-    """Compute the exact variance of the mean of given values: :func:`turnout.estimator_variance`.
+    """Compute the exact variance of the mean of given values.
 
     Raises
     ------
     InvalidValueError, InvalidTypeError
-        As there.
+        As :func:`turnout.estimator_variance`.
     """
     _arguments.choice("method", method, tuple(ESTIMATORS))
     array = mechanism.domain.encode(values)
     nodes = len(array)
     if nodes == 0:
-        raise InvalidValueError("there must be at least one node, got none")
+        raise InvalidValueError("expected at least one node")
     positions = mechanism._positions(array.reshape(nodes, -1))
     rates = np.asarray(rates_of(participation))
     if rates.ndim and rates.size != nodes:

@@ -1,4 +1,4 @@
-"""Estimated means of all groups, also over time, with intervals that can hold together."""
+"""Estimated means of groups, also over time, with intervals that can be simultaneous."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ _GROUPS = 40
 class GroupedMeanEstimate(BaseGroupedEstimate[MeanEstimate]):
     """The mean in each group, with standard errors and intervals.
 
-    Made by :meth:`turnout.GroupedTally.estimate`. ``estimate["DE"]`` is the
-    :class:`turnout.mean.MeanEstimate` of one group. A group from which nothing can be estimated,
-    because nobody in it reported, is in the tables with nan and the reason.
+    :meth:`turnout.GroupedTally.estimate` returns it. ``estimate["DE"]`` is the
+    :class:`turnout.mean.MeanEstimate` of one group. A group without reports allows no estimate;
+    tables show it with nan and the reason.
 
     Parameters
     ----------
     tally
-        What is estimated from.
+        The tally to estimate from.
     method
         The estimator, as in :meth:`turnout.mean.MeanTally.estimate`.
 
     Raises
     ------
     InvalidValueError
-        If there is no such method.
+        If the method does not exist.
     EstimatorError
         If the method does not apply to this participation.
 
@@ -81,7 +81,7 @@ class GroupedMeanEstimate(BaseGroupedEstimate[MeanEstimate]):
         return estimate.to_records(level)
 
     def _lines(self, labels: Any, level: float, simultaneous: str | None, over: str) -> Lines:
-        """Say what is drawn of a series: the means of the first coordinates."""
+        """Return the lines of a series: the means of the first coordinates."""
         _arguments.choice("labels", labels, (None,))
         size = self.domain.dimensions
         drawn = list(range(min(size, _COORDINATES)))
@@ -96,13 +96,13 @@ class GroupedMeanEstimate(BaseGroupedEstimate[MeanEstimate]):
         )
 
     def series(self, time: str | None = None) -> Series[GroupedMeanEstimate]:
-        """Read the groups as a series over time, one for each group of the other columns.
+        """Return the groups as a series over time, one for each group of the other columns.
 
         Parameters
         ----------
         time
-            The column that is the time: dates, moments, times of day, numbers or texts, in their
-            order. By default the only column whose values are dates or moments, or the only column.
+            The column of the time: dates, moments, times of day, numbers or texts, in their order.
+            By default the only column whose values are dates or moments, or the only column.
 
         Returns
         -------
@@ -112,7 +112,7 @@ class GroupedMeanEstimate(BaseGroupedEstimate[MeanEstimate]):
         Raises
         ------
         InvalidValueError
-            If there is no such column, or none is given and it is not clear which.
+            If the column does not exist, or is not given and ambiguous.
         """
         return Series(self, time)
 
@@ -124,12 +124,12 @@ class GroupedMeanEstimate(BaseGroupedEstimate[MeanEstimate]):
         simultaneous: str | None = None,
         over: str = "all",
     ) -> Axes:
-        """Draw the groups below each other with their intervals; of more than 40 the largest.
+        """Draw the groups in rows with their intervals; of more than 40 groups the largest.
 
         Parameters
         ----------
         ax
-            Where to draw; a new picture by default.
+            Matplotlib axes to draw on; a new picture by default.
         level, simultaneous, over
             As for :meth:`interval`.
 
@@ -143,7 +143,7 @@ class GroupedMeanEstimate(BaseGroupedEstimate[MeanEstimate]):
         MissingExtraError
             If matplotlib is not installed.
         InvalidValueError
-            If an argument is none of the allowed values, there are no groups, or a node holds
+            If an argument is not one of the allowed values, there are no groups, or a node holds
             several numbers.
         """
         if self.domain.dimensions > 1:
@@ -151,7 +151,7 @@ class GroupedMeanEstimate(BaseGroupedEstimate[MeanEstimate]):
                 f"a picture of groups needs one number for each node, got {self.domain.dimensions}"
             )
         if not len(self):
-            raise InvalidValueError("there is nothing to draw: the estimate has no groups")
+            raise InvalidValueError("the estimate has no groups to draw")
         limits = self.interval(level, simultaneous=simultaneous, over=over)
         try:
             total = float(self.total.mean)

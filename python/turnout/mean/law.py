@@ -1,4 +1,4 @@
-"""How numbers become cells of a grid, and what the cells say of them."""
+"""The law of the cells that numbers become."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from turnout.collecting.randomizer import Randomizer
 
 @dataclass(frozen=True)
 class SecondMoment:
-    """The second moment of what a reported cell says of a value ``t`` in [-1, 1].
+    """The second moment of a reported cell's estimate of a value ``t`` in [-1, 1].
 
     ``E[t_hat^2] = constant + (1 + excess) t^2 + rounding r(t)`` with ``0 <= r(t) <= 1``; the mean
-    is ``t``, so the variance is that without the 1.
+    is ``t``, so the variance is this formula without the 1.
 
     Attributes
     ----------
     constant, excess
-        Of the mechanism.
+        The constants of the mechanism.
     rounding
-        The most that the random rounding of the value to the grid adds.
+        The largest contribution of the random rounding of the value to the grid.
     """
 
     constant: float
@@ -43,11 +43,11 @@ class SecondMoment:
 
 
 class MeanLaw(Randomizer):
-    """The law of the reports of a mechanism: what plans, reports, tallies and estimates know of it.
+    """The law of the reports of a mechanism, which plans, tallies and estimates use.
 
-    It is immutable and holds no randomness: it may be shared by threads, and every call
-    draws from streams of its own. Reports are cells of an integer grid, never floating-point
-    numbers, whose digits would leak.
+    It is immutable and holds no randomness. Threads may share it; every call draws from separate
+    streams. Reports are cells of an integer grid, never floating-point numbers, whose digits would
+    leak information.
     """
 
     _core: _core.MeanKernel
@@ -68,12 +68,12 @@ class MeanLaw(Randomizer):
 
     @property
     def dimensions(self) -> int:
-        """How many numbers a node holds."""
+        """The number of numbers that a node holds."""
         return self._domain.dimensions
 
     @property
     def _sampled(self) -> int:
-        """How many of the coordinates a report is about, chosen at random."""
+        """The number of coordinates that a report is about, chosen at random."""
         return self._core.sampled
 
     @property
@@ -83,7 +83,7 @@ class MeanLaw(Randomizer):
 
     @property
     def realized_ratio(self) -> Fraction:
-        """The largest likelihood ratio of a report under two values, exactly; at most e^eps."""
+        """The exact largest likelihood ratio of a report under two values; at most e^eps."""
         return Fraction(*self._core.ratio)
 
     @property
@@ -94,7 +94,7 @@ class MeanLaw(Randomizer):
     @cached_property
     @abstractmethod
     def _scale(self) -> Fraction:
-        """What makes ``2 cell - (cells - 1)`` an unbiased estimate on the scale of [-1, 1]."""
+        """The factor that makes ``2 cell - (cells - 1)`` an unbiased estimate in [-1, 1]."""
 
     @cached_property
     @abstractmethod
@@ -102,7 +102,7 @@ class MeanLaw(Randomizer):
         """The second moment of this estimate."""
 
     def _rounding(self, positions: Floats) -> Floats:
-        """Compute how much of ``second_moment.rounding`` a value in [-1, 1] has."""
+        """Compute the fraction of ``second_moment.rounding`` at a value in [-1, 1]."""
         return np.zeros_like(positions)
 
     @property
@@ -115,7 +115,7 @@ class MeanLaw(Randomizer):
         return worst * self._domain._half**2
 
     def variance(self, values: npt.ArrayLike) -> Floats:
-        """Compute the variance of what one report says of each coordinate of its node's values.
+        """Compute the variance of one report's estimate of each coordinate.
 
         Parameters
         ----------
@@ -125,8 +125,8 @@ class MeanLaw(Randomizer):
         Returns
         -------
         numpy.ndarray
-            float64, of the shape of the values, in their squared unit. Of the unbiased estimate
-            from a report, which is zero for the coordinates that the report is not about.
+            float64, of the shape of the values, in their squared unit. The estimate is unbiased; it
+            is zero for the coordinates that the report is not about.
 
         Raises
         ------
@@ -145,14 +145,14 @@ class MeanLaw(Randomizer):
         )
 
     def _positions(self, array: Floats) -> Floats:
-        """Put values on the scale where the bounds are -1 and 1."""
+        """Map values to the scale where the bounds are -1 and 1."""
         result: Floats = (array - self._domain._middle) / self._domain._half
         return result
 
     def _noise(self, positions: Floats, share: Any) -> Floats:
         """Compute the variance of ``t_hat / share`` if reported with probability ``share``, else 0.
 
-        At each position: ``E[t_hat^2] / share - t^2``, with nothing that cancels.
+        At each position it is ``E[t_hat^2] / share - t^2``, computed without cancellation.
         """
         moment = self._second_moment
         constant = moment.constant + moment.rounding * self._rounding(positions)

@@ -1,4 +1,4 @@
-"""The mechanisms for means: Duchi's, the piecewise and the hybrid one."""
+"""The mechanisms for means: Duchi's, the piecewise and the hybrid mechanism."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _WORDS = 2**64
 
 
 class MeanMechanism(MeanLaw, Kind[MeanTally]):
-    """Base class of the local randomizers of numbers.
+    """Base class of local randomizers of numbers.
 
-    Reports are cells of an integer grid, never floating-point numbers, whose digits would leak: of
-    one number one cell, of several a row of cells; where a report is about some of the coordinates
-    only, the row begins with their places, ascending.
+    Reports are cells of an integer grid, never floating-point numbers, whose digits would leak
+    information. The report of one number is one cell, the report of several numbers a row of cells.
+    If a report is about only some of the coordinates, the row begins with their indices, ascending.
     """
 
     tally_type = MeanTally
@@ -40,7 +40,7 @@ class MeanMechanism(MeanLaw, Kind[MeanTally]):
 
     @property
     def report_dtype(self) -> np.dtype[Any]:
-        """The type of the integers that a report is made of: the narrowest that holds them."""
+        """The type of the integers of a report: the narrowest that holds them."""
         most = max(self.cells, self.dimensions if self._places else 0)
         return np.dtype(np.uint8 if most <= 2**8 else np.uint16 if most <= 2**16 else np.uint32)
 
@@ -51,7 +51,7 @@ class MeanMechanism(MeanLaw, Kind[MeanTally]):
 
     @property
     def _places(self) -> int:
-        """How many entries of a row are the coordinates that it is about."""
+        """The number of entries of a row that are indices of coordinates."""
         return self._sampled if self._sampled < self.dimensions else 0
 
     def _estimator_variance(
@@ -87,7 +87,7 @@ class MeanMechanism(MeanLaw, Kind[MeanTally]):
         Raises
         ------
         CodeOutsideDomainError
-            If a cell is none of the grid, or a coordinate none of the numbers.
+            If a cell is outside the grid, or a coordinate does not exist.
         InvalidValueError
             If the coordinates of a report are not ascending.
         """
@@ -112,7 +112,7 @@ class MeanMechanism(MeanLaw, Kind[MeanTally]):
                 )
 
     def _parts(self, reports: Array) -> tuple[Array | None, Array]:
-        """Tell the coordinates of reports, where they have some, from the cells."""
+        """Split reports into coordinates, if they have any, and cells."""
         if not self._places:
             return None, reports
         return reports[:, : self._places], reports[:, self._places :]
@@ -128,18 +128,19 @@ class MeanMechanism(MeanLaw, Kind[MeanTally]):
 
 
 class _Mixture(NamedTuple):
-    """A report near the value, or one of two cells as Duchi's.
+    """The parts of a report: near the value, or one of Duchi's two cells.
 
     Attributes
     ----------
     wide
-        The chance of the former.
+        The probability of a report near the value.
     near
-        Its probability of a report from the window alone.
+        The probability that such a report is from the window alone.
     window
-        How many cells are near the value.
+        The number of cells near the value.
     gain, offset
-        How much likelier the latter has the value's side, and how far its cells are off the middle.
+        For Duchi's part, how much likelier the value's side is, and the distance of its cells from
+        the middle.
     """
 
     wide: Fraction
@@ -150,7 +151,7 @@ class _Mixture(NamedTuple):
 
 
 class GridMechanism(MeanMechanism):
-    """Base class of those that report a cell of each of some coordinates, chosen at random."""
+    """Base class of mechanisms that report a cell for each of some random coordinates."""
 
     @property
     def realized_ratio(self) -> Fraction:
@@ -159,14 +160,14 @@ class GridMechanism(MeanMechanism):
 
     @property
     def report_bits(self) -> int:
-        """The size of a report in bits: a cell, and which it is, for each sampled coordinate."""
+        """The size of a report in bits: a cell and an index for each sampled coordinate."""
         place = (self.dimensions - 1).bit_length() if self._sampled < self.dimensions else 0
         return self._sampled * ((self.cells - 1).bit_length() + place)
 
     @cached_property
     @abstractmethod
     def _mixture(self) -> _Mixture:
-        """What a report of one coordinate is."""
+        """The mixture that a report of one coordinate is drawn from."""
 
     @cached_property
     def _scale(self) -> Fraction:
@@ -176,7 +177,7 @@ class GridMechanism(MeanMechanism):
 
     @cached_property
     def _second_moment(self) -> SecondMoment:
-        """The second moment of this estimate of one coordinate."""
+        """The second moment of the estimate of one coordinate."""
         wide, near, window, _, offset = self._mixture
         cells, square = self.cells, self._scale**2
         inside = near * (window**2 - 1) + (1 - near) * (cells**2 - 1)
@@ -188,7 +189,7 @@ class GridMechanism(MeanMechanism):
         )
 
     def _rounding(self, positions: Floats) -> Floats:
-        """Say how much is rounded where a position is a place among so many cells."""
+        """Return the amount of rounding at positions among a number of cells."""
         if not self._mixture.near:
             return np.zeros_like(positions)
         rest = np.modf((positions + 1) / 2 * (self.cells - self._mixture.window))[0]
@@ -206,21 +207,22 @@ def _counts(sums: Any) -> Counts:
 class Duchi(MeanMechanism):
     """Report one bit for every coordinate.
 
-    In one dimension the upper of two cells with a probability between ``1 / (e^eps + 1)`` and
-    ``e^eps / (e^eps + 1)``, linear in the value. In ``d`` dimensions every coordinate is first
-    rounded at random to -1 or 1; the report is one of the 2^d corners, more likely by the factor
-    ``e^eps`` if it agrees with these in more than half of the coordinates. The smallest worst-case
-    variance for small epsilon; it does not vanish as epsilon grows: :class:`Piecewise` is better
-    above 1.29 or so.
+    In one dimension a report is the upper of two cells with a probability between ``1 / (e^eps +
+    1)`` and ``e^eps / (e^eps + 1)``, linear in the value. In ``d`` dimensions every coordinate is
+    first rounded at random to -1 or 1. The report is one of the 2^d corners; it is more likely by
+    the factor ``e^eps`` if it agrees with the rounded values in more than half of the coordinates.
+    Duchi's mechanism has the smallest worst-case variance for small epsilon. The variance does not
+    vanish as epsilon grows: :class:`Piecewise` is better above about 1.29.
 
     Parameters
     ----------
     epsilon
         The privacy parameter of a report, in nats: finite, from about 1e-9 to 42.
     bounds
-        The least and the largest value of every coordinate: public, and not taken from the data.
+        The least and the largest value of every coordinate. They are public and must not be taken
+        from the data.
     dimensions
-        How many numbers a node holds, from 1 to 65,536.
+        The number of numbers that a node holds, from 1 to 65,536.
 
     Raises
     ------
@@ -233,10 +235,10 @@ class Duchi(MeanMechanism):
     -----
     Duchi, Jordan, Wainwright, "Minimax optimal procedures for locally private estimation" (2018);
     Wang et al., "Collecting and analyzing multidimensional data with local differential privacy"
-    (ICDE 2019), algorithms 1 and 3. Algorithm 3 as printed lets corners that agree in exactly half
-    of the coordinates belong to both sides: for even ``d`` its likelihood ratio is ``e^eps + 1``,
-    above the promised ``e^eps``. Here ties count as disagreement, with the factor that makes this
-    unbiased: Nguyen et al., "Collecting and analyzing data from smart device users with local
+    (ICDE 2019), algorithms 1 and 3. In the printed algorithm 3, corners that agree in exactly half
+    of the coordinates belong to both sides. For even ``d`` its likelihood ratio is then ``e^eps +
+    1``, above the promised ``e^eps``. Here ties count as disagreement, with the factor that makes
+    this unbiased: Nguyen et al., "Collecting and analyzing data from smart device users with local
     differential privacy" (2016).
 
     Examples
@@ -254,7 +256,7 @@ class Duchi(MeanMechanism):
 
     @cached_property
     def _scale(self) -> Fraction:
-        """The size of each coordinate of an unbiased estimate, exactly.
+        """The exact size of each coordinate of an unbiased estimate.
 
         ``(W 2^d + (A - W) H) / ((A - W) C(d - 1, floor(d / 2)))``, where ``A / W`` is the realised
         ratio and ``H`` corners agree with a given one in more than half of the coordinates.
@@ -275,21 +277,22 @@ class Duchi(MeanMechanism):
 class Piecewise(GridMechanism):
     """Report a cell of a fine grid, near the value with high probability.
 
-    ``G`` cells; a window of ``w`` neighbouring ones, the place of which is linear in the value, up
-    to an exact random rounding; every cell of the window is more likely than every other by the
-    factor ``e^eps`` or a little less, as whole numbers of 64-bit words. The variance is within
-    1e-4 of the continuous mechanism's ``t^2 / (e^(eps/2) - 1) + (e^(eps/2) + 3) /
-    (3 (e^(eps/2) - 1)^2)``. In ``d`` dimensions a report is about ``k = max(1, min(d, floor(eps /
-    2.5)))`` coordinates chosen at random, each with ``eps / k``.
+    There are ``G`` cells and a window of ``w`` neighbouring cells. The position of the window is
+    linear in the value, up to an exact random rounding. Every cell of the window is more likely
+    than every other cell by the factor ``e^eps`` or a little less, in whole numbers of 64-bit
+    words. The variance is within 1e-4 of the continuous mechanism's ``t^2 / (e^(eps/2) - 1) +
+    (e^(eps/2) + 3) / (3 (e^(eps/2) - 1)^2)``. In ``d`` dimensions a report is about ``k = max(1,
+    min(d, floor(eps / 2.5)))`` coordinates chosen at random, each with ``eps / k``.
 
     Parameters
     ----------
     epsilon
         The privacy parameter of a report, in nats: finite, from about 1e-9 to 42.
     bounds
-        The least and the largest value of every coordinate: public, and not taken from the data.
+        The least and the largest value of every coordinate. They are public and must not be taken
+        from the data.
     dimensions
-        How many numbers a node holds, from 1 to 65,536.
+        The number of numbers that a node holds, from 1 to 65,536.
 
     Raises
     ------
@@ -317,7 +320,7 @@ class Piecewise(GridMechanism):
 
     @property
     def window(self) -> int:
-        """How many cells are near the value."""
+        """The number of cells near the value."""
         return self._mixture.window
 
     @cached_property
@@ -329,20 +332,21 @@ class Piecewise(GridMechanism):
 class Hybrid(GridMechanism):
     """Report as :class:`Piecewise` most of the time, as :class:`Duchi` for the rest.
 
-    The variance of the one grows with the square of the value, that of the other falls with it: the
-    mixture has the same variance for all values, the smallest in the worst case of the three. With
-    an epsilon of at most .6093525 for a coordinate it is Duchi's mechanism of one dimension. In
-    ``d`` dimensions a report is about ``k = max(1, min(d, floor(eps / 2.5)))`` coordinates chosen
-    at random, each with ``eps / k``.
+    The variance of the piecewise part grows with the square of the value, and that of Duchi's part
+    falls. The mixture has the same variance for all values, the smallest worst case of the three
+    mechanisms. With an epsilon of at most .6093525 for a coordinate it is Duchi's mechanism of one
+    dimension. In ``d`` dimensions a report is about ``k = max(1, min(d, floor(eps / 2.5)))``
+    coordinates chosen at random, each with ``eps / k``.
 
     Parameters
     ----------
     epsilon
         The privacy parameter of a report, in nats: finite, from about 1e-9 to 42.
     bounds
-        The least and the largest value of every coordinate: public, and not taken from the data.
+        The least and the largest value of every coordinate. They are public and must not be taken
+        from the data.
     dimensions
-        How many numbers a node holds, from 1 to 65,536.
+        The number of numbers that a node holds, from 1 to 65,536.
 
     Raises
     ------
@@ -354,11 +358,11 @@ class Hybrid(GridMechanism):
     Notes
     -----
     Wang et al., "Collecting and analyzing multidimensional data with local differential privacy"
-    (ICDE 2019), section III.C. The two answers of Duchi's part are two cells of the grid, so
-    that a report does not say which part it is of. That part is taken with probability
-    ``e^(-eps/2)``, on the grid the chance that a piecewise report says nothing. The threshold is
-    the root of ``3 (x^2 + 1)^2 = (x + 1)^2 (x + 3)`` with ``x = e^(eps/2)``: .609352, in the
-    paper .61. Above it this mixture is the best one, below it Duchi's part alone.
+    (ICDE 2019), section III.C. The two answers of Duchi's part are two cells of the grid, so that a
+    report does not reveal its part. Duchi's part is taken with probability ``e^(-eps/2)``, on the
+    grid the probability that a piecewise report says nothing. The threshold is the root of ``3 (x^2
+    + 1)^2 = (x + 1)^2 (x + 3)`` with ``x = e^(eps/2)``: .609352, in the paper .61. Above it this
+    mixture is best, below it Duchi's part alone.
 
     Examples
     --------
@@ -382,7 +386,7 @@ class Hybrid(GridMechanism):
 
 
 def mechanisms_of(epsilon: float, bounds: Bounds) -> list[MeanMechanism]:
-    """Make every mechanism, that of the smallest worst-case variance first.
+    """Create every mechanism, sorted by worst-case variance, the smallest first.
 
     Examples
     --------

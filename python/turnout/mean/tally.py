@@ -20,7 +20,7 @@ _WIDE: Final = 32
 
 
 class MeanTally(BaseTally):
-    """Exact sums of the reported cells, and how many nodes there are.
+    """Exact sums of the reported cells, and the number of nodes.
 
     Tallies of different nodes under the same plan add up, in any order, to the tally of all nodes.
 
@@ -29,14 +29,14 @@ class MeanTally(BaseTally):
     plan
         The mechanism and the participation.
     sums
-        The moments: for every coordinate three whole numbers: how many reports are about it, the
-        sum of their cells, the sum of the squares.
+        The moments, three whole numbers for every coordinate: the number of its reports, the sum of
+        their cells, and the sum of the squared cells.
     received
         The number of reports.
     nodes
         The number of nodes, reporting or not.
     weights
-        For every coordinate six whole numbers, if every node has its own probability: the sums of
+        Six whole numbers for every coordinate, if every node has its own probability: the sums of
         ``1/pi``, of ``1/pi`` times the cell, of ``1/pi`` times the squared cell, and the same three
         with ``1/pi^2``, all in units of 2^-32.
     design
@@ -114,7 +114,7 @@ class MeanTally(BaseTally):
 
     @classmethod
     def _bytes_of_sums(cls, plan: Plan) -> int:
-        """Tell how many bytes the sums of a tally take up."""
+        """Return the number of bytes of a tally's sums."""
         size: int = plan.domain.dimensions
         return size * (3 * _PLAIN + (6 * _WIDE if plan.participation.uniform_rate is None else 0))
 
@@ -152,9 +152,9 @@ class MeanTally(BaseTally):
         Raises
         ------
         InvalidValueError
-            If there is no such method.
+            If the method does not exist.
         EstimatorError
-            If there are no nodes, or reports of a coordinate are needed and none were received.
+            If there are no nodes, or a coordinate that needs reports has none.
 
         Examples
         --------
@@ -165,7 +165,7 @@ class MeanTally(BaseTally):
         """
         estimator = ESTIMATORS[_arguments.choice("method", method, tuple(ESTIMATORS))]
         if self.nodes == 0:
-            raise EstimatorError("nothing can be estimated: the tally has no nodes")
+            raise EstimatorError("cannot estimate: the tally has no nodes")
         known = self.plan, method, self.nodes, self.received
         return MeanEstimate(*known, estimator(self), left_out=self.left_out)
 
@@ -185,7 +185,7 @@ def _rows(argument: str, rows: Any, size: int, width: int) -> tuple[tuple[int, .
 
 
 def _are_moments(sums: Sequence[int], most: int, last: int) -> bool:
-    """Whether sums can be those of weights, of weighted cells from 0 to ``last``, of squares."""
+    """Return whether sums of weights, weighted cells and squares are consistent."""
     zero, first, second = sums
     fits = zero <= most and first <= zero * last and second <= first * last
     return fits and first * first <= zero * second and first <= second
@@ -200,7 +200,7 @@ def _added(
 
 
 def _numbers(data: bytes, width: int, row: int) -> list[list[int]]:
-    """Read rows of whole numbers of so many bytes."""
+    """Read rows of whole numbers of a given width in bytes."""
     numbers = [
         int.from_bytes(data[start : start + width], "little")
         for start in range(0, len(data), width)

@@ -1,4 +1,4 @@
-"""What is asked of a plan, what an oracle promises for it, and how the error falls with reports."""
+"""The setting of a plan, its candidates, and the trade-off between error and reports."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class PlanCandidate:
     Attributes
     ----------
     name, epsilon
-        The oracle's word in plans, and the epsilon.
+        The oracle's name in plans, and the epsilon.
     oracle
         The oracle; None if it does not take the epsilon or the domain.
     rate
@@ -51,22 +51,22 @@ class PlanCandidate:
 
     @property
     def report_bits(self) -> int | None:
-        """The size of a report; None without an oracle."""
+        """The size of a report in bits; None without an oracle."""
         return None if self.oracle is None else self.oracle.report_bits
 
 
 @dataclass(frozen=True)
 class PlanSetting:
-    """What is asked of a plan.
+    """The setting of a plan, as passed to :func:`plan`.
 
     Attributes
     ----------
     nodes, target, value, budget, confidence, cost_per_report, cost_per_bit
         As for :func:`plan`.
     stated_rate
-        The participation rate that was stated; None if it was looked for.
+        The given participation rate; None if the planner searches for it.
     population
-        The assumed frequencies, equal ones put together.
+        The assumed frequencies, with equal ones merged.
     """
 
     nodes: int
@@ -80,37 +80,37 @@ class PlanSetting:
     population: Population = field(repr=False)
 
     def _spread_at(self, rate: float, oracle: FrequencyOracle) -> Spread:
-        """Give the law of the errors of an oracle's estimates at a participation rate."""
+        """Return the law of the errors of an oracle's estimates at a participation rate."""
         inverse = mean_inverse(self.nodes, _arguments.probability("rate", rate))
         return Spread(ReportLaw.of(oracle), self.population, inverse)
 
     def _error_at(self, rate: float, oracle: FrequencyOracle) -> float:
-        """Promise the error of an oracle at a participation rate, in terms of the target."""
+        """Return the promised error of an oracle at a participation rate, for the target."""
         return self._spread_at(rate, oracle).value(self.target, self.confidence)
 
     def _cost_at(self, rate: float, oracle: FrequencyOracle) -> float:
-        """Give what the reports of an oracle cost at a participation rate."""
+        """Return the cost of the reports of an oracle at a participation rate."""
         unit = self.cost_per_report + self.cost_per_bit * oracle.report_bits
         return self.nodes * rate * unit
 
     def _sought(self, each: PlanCandidate) -> float:
-        """Give what is to be small: the cost if the value settles the rate, else the error."""
+        """Return what to minimise: the cost if the value determines the rate, else the error."""
         return each.cost if self._value_settles_rate else each.error
 
     @property
     def _value_settles_rate(self) -> bool:
-        """Whether the smallest rate is looked for that meets the value."""
+        """Whether the planner searches for the smallest rate that meets the value."""
         return self.value is not None and self.stated_rate is None
 
     def _rank(self, each: PlanCandidate) -> tuple[bool, bool, float, int]:
-        """Order candidates: the best first, those that cannot be chosen last."""
+        """Return a sort key: the best first, candidates that cannot be chosen last."""
         return (
             each.oracle is None, each.remark is not None, self._sought(each), each.report_bits or 0
         )  # fmt: skip
 
 
 def written_cost(cost: float) -> str:
-    """Write a cost in full where it is large, with six digits where it is small.
+    """Write a cost: a large one in full, a small one with six digits.
 
     Examples
     --------
@@ -127,7 +127,7 @@ class TradeOffCurve:
     Attributes
     ----------
     name
-        The oracle's word in plans.
+        The oracle's name in plans.
     report_bits
         The size of a report.
     costs, errors
@@ -147,13 +147,13 @@ class TradeOff(Tabular):
     Attributes
     ----------
     rates
-        The participation rates, rising.
+        The participation rates, ascending.
     curves
-        One for each oracle, the smallest error first.
+        One curve for each oracle, the smallest error first.
     setting
-        What was asked of the plan.
+        The setting of the plan.
     chosen
-        What is proposed.
+        The proposed candidate.
     """
 
     rates: tuple[float, ...]
@@ -169,7 +169,7 @@ class TradeOff(Tabular):
         Returns
         -------
         list of dict
-            With ``oracle``, ``rate``, ``cost``, ``error`` and ``report_bits``.
+            Dictionaries with ``oracle``, ``rate``, ``cost``, ``error`` and ``report_bits``.
         """
         return [
             {
@@ -184,7 +184,7 @@ class TradeOff(Tabular):
         ]
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the error against the participation rate, a line for each oracle.
+        """Draw the error against the participation rate, one line for each oracle.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""The oracle of smallest variance whose report fits."""
+"""Choice of the oracle of smallest variance whose report fits."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ class OracleChoice(Compared, Listing):
     Attributes
     ----------
     oracle
-        The chosen one.
+        The chosen oracle.
     candidates
-        All that were compared, the smallest variance first.
+        All compared oracles, the smallest variance first.
     epsilon, domain, frequency
         The setting.
     report_bits
-        The limit of a report's size, or None.
+        The limit of a report's size in bits, or None.
     reports
-        The number of reports that they are compared for.
+        The number of reports that the comparison assumes.
     """
 
     _columns = ("name", "variance", "relative_variance", "report_bits", "p", "q", "refused")
@@ -50,7 +50,7 @@ class OracleChoice(Compared, Listing):
         return next(each for each in self.candidates if each.oracle is self.oracle)
 
     def explain(self) -> str:
-        """Say in sentences what was chosen, and why.
+        """Explain the choice in sentences.
 
         Returns
         -------
@@ -158,28 +158,28 @@ def choose_oracle(
 ) -> OracleChoice:
     """Choose the oracle of smallest variance whose report fits in ``report_bits``.
 
-    Variances are exact, from the realised probabilities, the error of hash functions that all
-    reports share (sketches, pools) included. Of variances that differ by less than 0.5 % the
-    smaller report wins.
+    Variances are exact, from the realised probabilities. They include the error of hash functions
+    that all reports share (sketches, pools). If variances differ by less than 0.5 %, the smaller
+    report wins.
 
     Parameters
     ----------
     epsilon
         The privacy of a report, in nats.
     domain_size, domain
-        The answers: a :class:`turnout.Domain`, a list of labels, or their number; under either
-        name.
+        The answers: a :class:`turnout.Domain`, a list of labels, or their number. Pass one of the
+        two arguments.
     report_bits
         The largest report that can be sent; no limit by default.
     oracles
-        What to choose from: classes of oracles, callables that take an epsilon and a domain, or
-        names; by default all of turnout's oracles that need nothing else.
+        The candidates: classes of oracles, callables that take an epsilon and a domain, or names.
+        By default all of turnout's oracles that need nothing else.
     frequency
-        The true frequency, in [0, 1], of an answer whose estimate should be good: by default a rare
-        one. All others are taken for equally frequent.
+        The true frequency, in [0, 1], of the answer whose estimate should be accurate; a rare
+        answer by default. All other answers are assumed to be equally frequent.
     reports
-        How many reports are expected. It matters to oracles whose reports share hash functions:
-        what these take for each other is an error that more reports do not make smaller.
+        The expected number of reports. It matters for oracles whose reports share hash functions:
+        more reports do not reduce the error from their collisions.
 
     Returns
     -------
@@ -189,7 +189,7 @@ def choose_oracle(
     Raises
     ------
     InvalidValueError
-        If no candidate takes the epsilon and the domain, or none fits; the message names the
+        If no candidate takes the epsilon and the domain, or none fits. The message gives the
         smallest report.
     InvalidTypeError
         If an argument is of the wrong type.

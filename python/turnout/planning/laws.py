@@ -1,4 +1,4 @@
-"""What one report of an oracle says of an answer, and the law of the errors of many."""
+"""The moments of one report about an answer, and the law of the errors of many reports."""
 
 from __future__ import annotations
 
@@ -38,14 +38,16 @@ class ReportLaw:
     Attributes
     ----------
     own, other
-        The variance of z for the own answer, where its mean is 1, and for another, where it is 0.
+        The variance of z for the node's own answer, where its mean is 1, and for another answer,
+        where its mean is 0.
     own_third, other_third
         The third central moments.
     exclusive
         Whether z has a constant sum over answers.
     shared
-        What hash functions that all reports share add to the variance of a count, from the sum of
-        the counts of the other answers and that of their squares; None if nothing is added.
+        A function that gives the variance of a count from shared hash functions. It takes the sum
+        of the counts of the other answers, and the sum of their squares. None if no functions are
+        shared.
     """
 
     own: float
@@ -57,7 +59,7 @@ class ReportLaw:
 
     @classmethod
     def of(cls, oracle: FrequencyOracle) -> ReportLaw:
-        """Take the moments from an oracle's realised probabilities."""
+        """Compute the moments from an oracle's realised probabilities."""
         scores = oracle._score_moments
         p, q, d = scores.own, scores.other, scores.difference
         own, other = scores.own_variance / d**2, scores.other_variance / d**2
@@ -69,7 +71,7 @@ class ReportLaw:
         return cls(own, other, *thirds, exclusive=exclusive, shared=oracle._shared_variance)
 
     def total(self, size: int) -> float:
-        """Give the mean of the sum of ``z^2`` over ``size`` answers: a node's part of the variance.
+        """Return the mean of the sum of ``z^2`` over ``size`` answers.
 
         ``[p (1 - 2q) + q^2 + (k - 1) q (1 - q)] / (p - q)^2`` for a pure protocol.
         """
@@ -78,14 +80,14 @@ class ReportLaw:
 
 @dataclass(frozen=True, eq=False)
 class Population:
-    """The frequencies that are assumed, equal ones put together.
+    """The assumed frequencies, with equal ones merged.
 
     Attributes
     ----------
     nodes, size
         The numbers of nodes and of answers.
     values, weights
-        Different frequencies, rising, and how many answers have each.
+        The distinct frequencies, ascending, and the number of answers with each.
     squares
         The sum of the squares of all frequencies.
     """
@@ -107,17 +109,17 @@ class Population:
         )
 
     def __hash__(self) -> int:
-        """Equal ones have equal sums."""
+        """Hash sums that equal populations share."""
         return hash((self.nodes, self.size, self.squares))
 
     @classmethod
     def of(cls, nodes: int, size: int, frequencies: Any = None) -> Population:
-        """Check frequencies; none stand for equal ones.
+        """Check frequencies; None means equal ones.
 
         Raises
         ------
         InvalidValueError, InvalidTypeError
-            If they are not one for each answer, negative, or do not add up to one.
+            If there is not one for each answer, one is negative, or they do not add up to one.
         """
         if frequencies is None:
             return cls(nodes, size, np.array([1.0 / size]), np.array([float(size)]), 1.0 / size)
@@ -139,26 +141,26 @@ class Population:
         return cls(nodes, size, values, counts.astype(np.float64), squares)
 
     def least_rate(self) -> float:
-        """Give the smallest rate that is planned: 25 expected reports, so that some come."""
+        """Return the smallest rate of a plan: 25 expected reports, so that some arrive."""
         return min(1.0, 25.0 / self.nodes)
 
 
 @dataclass(frozen=True)
 class Spread:
-    """The law of the errors of all frequencies that ``"hajek"`` estimates.
+    """The law of the errors of the frequencies that ``"hajek"`` estimates.
 
-    Given the number of reports S, those who report are a simple random sample: perturbation adds
-    ``(f own + (1 - f) other) E[1/S]``, the choice of nodes ``f (1 - f) (n E[1/S] - 1) / (n - 1)``,
-    exactly. Hash functions that all reports share add a variance that no number of reports makes
-    smaller. Normal laws with these variances give the expected total variation; for the largest
-    error they get the third moments too.
+    Given the number of reports S, the reporting nodes are a simple random sample. Perturbation adds
+    exactly ``(f own + (1 - f) other) E[1/S]`` to the variance, the choice of nodes exactly ``f (1 -
+    f) (n E[1/S] - 1) / (n - 1)``. Hash functions that all reports share add a variance that more
+    reports do not reduce. Normal laws with these variances give the expected total variation. For
+    the largest error the third moments are used too.
 
     Attributes
     ----------
     law, population
-        Of one report, and of the answers.
+        The law of one report, and the assumed frequencies.
     inverse
-        ``E[1/S]``, given that a report comes: without one nothing is estimated.
+        ``E[1/S]``, given that there is a report: without reports nothing is estimated.
     """
 
     law: ReportLaw
@@ -181,7 +183,7 @@ class Spread:
         return np.asarray(self.inverse * perturbed + self._sampling * chosen + self._shared(f))
 
     def _shared(self, f: Floats) -> Floats:
-        """Give the variance that shared hash functions add, however many report."""
+        """Return the variance from shared hash functions, which more reports do not reduce."""
         n, shared = float(self.population.nodes), self.law.shared
         if shared is None:
             return np.zeros_like(f)
@@ -189,7 +191,7 @@ class Spread:
         return np.asarray(shared((1.0 - f) * n, others * n * n) / (n * n))
 
     def rmse(self) -> float:
-        """Give the root of the mean over answers of the variance: exact."""
+        """Return the exact root of the mean variance over answers."""
         law, size = self.law, self.population.size
         perturbed = law.own + (size - 1) * law.other
         chosen = 1.0 - self.population.squares
@@ -197,17 +199,18 @@ class Spread:
         return math.sqrt((self.inverse * perturbed + self._sampling * chosen + shared) / size)
 
     def total_variation(self) -> float:
-        """Give the mean of half the sum of the absolute errors: of normal laws."""
+        """Return the mean of half the sum of the absolute errors, for normal laws."""
         deviations = np.sqrt(self.variances)
         return float(self.population.weights @ deviations) / math.sqrt(2.0 * math.pi)
 
     def max_error(self, confidence: float) -> float:
-        """Give what no error exceeds, all answers at once, with probability ``confidence``.
+        """Return what the largest error does not exceed with probability ``confidence``.
 
-        The product of the probabilities of single answers (Sidak), times, along the spanning tree
-        of the strongest correlations among the most uncertain answers, the ratio of the probability
-        of two to its product. Exact for two answers of normal errors, and for independent ones.
-        Each answer's law is a shifted gamma law with the first three moments of its error.
+        It uses the product of the probabilities of single answers (Sidak). For each edge of the
+        spanning tree of the strongest correlations among the most uncertain answers, it multiplies
+        by the ratio of the joint probability to the product. The result is exact for two answers
+        with normal errors, and for independent ones. Each answer's law is a shifted gamma law with
+        the first three moments of its error.
         """
         from scipy.optimize import brentq  # noqa: PLC0415
 
@@ -230,7 +233,7 @@ class Spread:
         return largest * float(brentq(excess, 1e-9, 1e3, xtol=1e-9, rtol=1e-9))
 
     def value(self, target: str, confidence: float) -> float:
-        """Give the error that is called ``target``."""
+        """Return the error of a target."""
         if target == "rmse":
             return self.rmse()
         if target == "total_variation":
@@ -238,7 +241,7 @@ class Spread:
         return self.max_error(confidence)
 
     def _shapes(self, deviations: Floats) -> Floats:
-        """Give the shapes of gamma laws, 4 over the squared skewness; infinite without any."""
+        """Return the shapes of gamma laws: 4 over the squared skewness, else infinite."""
         law, f, a, b = self.law, self.population.values, self.inverse, self._sampling
         third = a * a * (f * law.own_third + (1.0 - f) * law.other_third)
         third += 3.0 * a * b * f * (1.0 - f) * (law.own - law.other)
@@ -247,7 +250,7 @@ class Spread:
         return np.asarray(4.0 / np.maximum(skewness, 1e-5) ** 2)
 
     def _edges(self) -> list[tuple[float, float, float]]:
-        """Give the tree of the strongest correlations: pairs of deviations with theirs."""
+        """Return the tree of the strongest correlations: pairs of deviations with correlations."""
         order = np.argsort(-self.variances)
         weights = self.population.weights[order].astype(np.int64)
         f = np.repeat(self.population.values[order], np.minimum(weights, _LINKED))[:_LINKED]
@@ -281,7 +284,7 @@ class Spread:
 
 
 def _outside(limits: Floats, shapes: Floats) -> Floats:
-    """Give the probability that standardised shifted gamma laws exceed limits, on either side."""
+    """Return the probability that standardised shifted gamma laws exceed limits, on both sides."""
     from scipy import special  # noqa: PLC0415
 
     reach = np.minimum(limits, 1e6) * np.sqrt(shapes)
@@ -292,7 +295,7 @@ def _outside(limits: Floats, shapes: Floats) -> Floats:
 
 
 def _link(one: float, two: float, correlation: float) -> float:
-    """Give the logarithm of P(both inside) / (P(one) P(two)) of two normal laws."""
+    """Return the logarithm of P(both inside) / (P(one) P(two)) of two normal laws."""
     from scipy import special  # noqa: PLC0415
 
     alone = [float(special.erf(limit / math.sqrt(2.0))) for limit in (one, two)]
@@ -314,6 +317,6 @@ def _link(one: float, two: float, correlation: float) -> float:
 
 @functools.cache
 def _quadrature() -> tuple[Floats, Floats]:
-    """Give the points and weights of Gauss and Legendre."""
+    """Return the points and weights of Gauss-Legendre quadrature."""
     nodes, weights = np.polynomial.legendre.leggauss(96)
     return nodes, weights

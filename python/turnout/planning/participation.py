@@ -1,4 +1,4 @@
-"""The best participation of nodes that differ in epsilon and in cost, and their estimate."""
+"""The best participation of nodes that differ in epsilon and cost, and their estimate."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ class ParticipationPlan(Tabular):
     probabilities
         The participation probability of every node, float64, read-only.
     budget
-        What the participation may cost in expectation.
+        The largest expected cost of the participation.
     oracles
-        One for each epsilon, rising.
+        One oracle for each epsilon, ascending.
     groups
-        For every node the position of its oracle.
+        The position of every node's oracle.
     costs
         The cost of every node's report.
     multiplier
-        The price of a unit of budget: by how much one unit more would lower the variance, to first
-        order; 0 if all nodes report.
+        How much one more unit of budget would lower the variance, to first order; 0 if all nodes
+        report.
     """
 
     probabilities: Floats
@@ -67,7 +67,7 @@ class ParticipationPlan(Tabular):
         Returns
         -------
         list of dict
-            With ``epsilon``, ``cost`` and ``probability``, in the order of the nodes.
+            Dictionaries with ``epsilon``, ``cost`` and ``probability``, in the order of the nodes.
         """
         return self._records(self.nodes)
 
@@ -85,12 +85,12 @@ class ParticipationPlan(Tabular):
 
     @property
     def nodes(self) -> int:
-        """How many nodes there are."""
+        """The number of nodes."""
         return self.probabilities.size
 
     @property
     def weights(self) -> Floats:
-        """What each node adds to the variance, times its probability: A of the notes."""
+        """Each node's contribution to the variance, times its probability: A of the notes."""
         return _totals(self.oracles)[self.groups]
 
     @property
@@ -105,16 +105,16 @@ class ParticipationPlan(Tabular):
 
     @property
     def uniform_rate(self) -> float:
-        """The common rate that costs the same."""
+        """The common rate of the same cost."""
         return min(1.0, self.budget / math.fsum(self.costs))
 
     @property
     def gain(self) -> float:
-        """The variance at the common rate over the variance here; at least 1."""
+        """The variance at the common rate divided by the variance here; at least 1."""
         return (math.fsum(self.weights) / self.uniform_rate - self.nodes) / self.variance
 
     def collect(self, values: Any, *, seed: int | None = None) -> tuple[Tally, ...]:
-        """Collect the nodes' answers: each randomizes with its own epsilon.
+        """Collect the nodes' answers; each node randomizes with its own epsilon.
 
         Parameters
         ----------
@@ -126,14 +126,14 @@ class ParticipationPlan(Tabular):
         Returns
         -------
         tuple of Tally
-            One for each epsilon; :func:`estimate_mixed` makes an estimate of them.
+            One tally for each epsilon; :func:`estimate_mixed` estimates from them.
 
         Raises
         ------
         UnknownLabelError, CodeOutsideDomainError
             If an answer is not in the domain.
         InvalidValueError
-            If there are not as many answers as nodes, or the seed is out of range.
+            If the numbers of answers and nodes differ, or the seed is out of range.
         InvalidTypeError
             If an argument is of the wrong type.
 
@@ -160,7 +160,7 @@ class ParticipationPlan(Tabular):
         return tuple(tallies)
 
     def __repr__(self) -> str:
-        """Show the sizes."""
+        """Show the numbers of nodes and epsilons, the cost and the gain."""
         return (
             f"ParticipationPlan({self.nodes} nodes, {len(self.oracles)} epsilons, "
             f"cost {self._expected_cost:.6g} of {self.budget:g}, gain {self.gain:.4g})"
@@ -168,7 +168,7 @@ class ParticipationPlan(Tabular):
 
 
 def _totals(oracles: Sequence[FrequencyOracle]) -> Floats:
-    """Give what a node with each oracle adds to the variance."""
+    """Return the contribution of a node with each oracle to the variance."""
     return np.array([ReportLaw.of(oracle).total(oracle.domain.size) for oracle in oracles])
 
 
@@ -181,40 +181,40 @@ def optimal_participation(
     domain: Domain | Sequence[Hashable] | int | None = None,
     oracle: Any = DirectEncoding,
 ) -> ParticipationPlan:
-    """Find the participation that estimates best within a budget.
+    """Find the participation with the smallest variance within a budget.
 
-    Minimises the sum over answers of the variance of the Horvitz-Thompson counts,
-    ``sum_j A_j / pi_j``, subject to ``sum_j cost_j pi_j <= budget`` and ``2^-30 <= pi_j <= 1``. The
-    solution is ``pi_j`` proportional to ``sqrt(A_j / cost_j)``, cut to its bounds (Neyman's
-    allocation, by water-filling): nodes whose reports cost little **or are noisy** report more
-    often, as every node counts for itself and the noisy ones need more of them. (Where it is known
-    that nodes of all epsilons answer alike, leave the noisy ones out instead.)
+    It minimises the sum over answers of the variance of the Horvitz-Thompson counts, ``sum_j A_j /
+    pi_j``, subject to ``sum_j cost_j pi_j <= budget`` and ``2^-30 <= pi_j <= 1``. The solution is
+    ``pi_j`` proportional to ``sqrt(A_j / cost_j)``, cut to its bounds (Neyman's allocation, by
+    water-filling): nodes whose reports cost little **or are noisy** report more often, because
+    every node counts for itself and noisy nodes need more reports. (If you know that nodes of all
+    epsilons answer alike, leave the noisy ones out instead.)
 
     Parameters
     ----------
     epsilons
-        The privacy of every node's report: one number for each, or one for all. At most 10,000
-        different ones, as reports of each are tallied by themselves.
+        The privacy of every node's report: one number for each node, or one for all. At most 10,000
+        distinct epsilons, since the reports of each are tallied separately.
     costs
-        What a report of each node costs, above 0: one number for each, or one for all.
+        The cost of a report of each node, above 0: one number for each node, or one for all.
     budget
         The largest expected cost, above 0.
     domain_size, domain
-        The answers: a :class:`turnout.Domain`, a list of labels, or their number; under either
-        name.
+        The answers: a :class:`turnout.Domain`, a list of labels, or their number. Pass one of the
+        two arguments.
     oracle
-        The class of the oracle, or any callable that takes an epsilon and a domain, or a name;
-        ``"auto"`` for the one of smallest variance at each epsilon.
+        The class of the oracle, any callable that takes an epsilon and a domain, or a name.
+        ``"auto"`` chooses the oracle of smallest variance at each epsilon.
 
     Returns
     -------
     ParticipationPlan
-        The probabilities, and what they gain over a common rate of the same cost.
+        The probabilities, and their gain over a common rate of the same cost.
 
     Raises
     ------
     InvalidValueError
-        If lengths differ, a number is out of range, or the budget does not even pay for the
+        If lengths differ, a number is out of range, or the budget is too small even for the
         smallest probabilities.
     InvalidTypeError
         If an argument is of the wrong type.
@@ -244,8 +244,9 @@ def optimal_participation(
     distinct, groups = np.unique(levels, return_inverse=True)
     if distinct.size > _MOST_GROUPS:
         raise InvalidValueError(
-            f"epsilons must hold at most {_MOST_GROUPS:,} different values, got {distinct.size:,}: "
-            "round them down; reports of each are tallied by themselves"
+            f"epsilons must hold at most {_MOST_GROUPS:,} different values, got "
+            f"{distinct.size:,}: round them down; the reports of each value need "
+            "their own tally"
         )
     oracles = tuple(make_oracle("oracle", oracle, float(level), answers) for level in distinct)
     probabilities, multiplier = _fill(_totals(oracles)[groups], prices, limit)
@@ -257,7 +258,7 @@ def optimal_participation(
 
 @dataclass(frozen=True)
 class _MixedPlan:
-    """What an estimate of several groups was collected by.
+    """The plans that an estimate of several groups comes from.
 
     Attributes
     ----------
@@ -277,36 +278,36 @@ class _MixedPlan:
 def estimate_mixed(
     tallies: Iterable[Tally], method: str = "horvitz_thompson", *, same_people: bool = True
 ) -> FrequencyEstimate:
-    """Estimate the frequencies of a population that was collected in groups.
+    """Estimate the frequencies of a population from the tallies of its groups.
 
-    Each node belongs to one group, with an epsilon and participation of its own. Every group
-    estimates its own counts, and the counts add up: right also where the groups hold different
-    answers. (Weights in place of sums, :func:`turnout.weighting.combine`, give less noise where all
-    groups are alike, and another mean where they are not.)
+    Each node belongs to one group, which has its own epsilon and participation. Every group
+    estimates its own counts, and the counts add up. The result is valid even if the groups have
+    different answers. (Weights instead of sums, :func:`turnout.weighting.combine`, give less noise
+    if all groups are alike, and a different mean if they are not.)
 
     Parameters
     ----------
     tallies
-        One for each group, of one domain: what :meth:`ParticipationPlan.collect` gives.
+        One tally for each group, all of one domain, such as from :meth:`ParticipationPlan.collect`.
     method
-        The estimator of every group, as in :meth:`turnout.Tally.estimate`. A group without a report
-        has no ``"hajek"`` estimate; that of ``"horvitz_thompson"`` is 0, as it must be.
+        The estimator of every group, as in :meth:`turnout.Tally.estimate`. A group without reports
+        has no ``"hajek"`` estimate; its ``"horvitz_thompson"`` estimate is 0, as it must be.
     same_people
-        Whether groups that keep the same permanent answers may be of the same people: as for
+        Whether groups that keep the same permanent answers may have the same people, as for
         :func:`turnout.weighting.combine`.
 
     Returns
     -------
     FrequencyEstimate
-        Of all nodes, with normal intervals. Its ``plan`` has ``domain``, ``epsilons`` and
-        ``plans``, those of the groups.
+        The estimate for all nodes, with normal intervals. Its ``plan`` has ``domain``, and the
+        ``epsilons`` and ``plans`` of the groups.
 
     Raises
     ------
     InvalidTypeError
-        If one is no tally.
+        If one is not a tally.
     InvalidValueError
-        If there are none, their domains differ, or an estimator does not apply or is biased.
+        If there are no tallies, their domains differ, or an estimator does not apply or is biased.
 
     Examples
     --------
@@ -349,7 +350,7 @@ def estimate_mixed(
 
 
 def _for_each_node(epsilons: Any, costs: Any) -> tuple[Floats, Floats]:
-    """Check both and give them one length: a number is for all nodes."""
+    """Check two arguments and extend them to one length: a number is for all nodes."""
     found, sizes = {}, set()
     for name, given in (("epsilons", epsilons), ("costs", costs)):
         single = np.ndim(given) == 0
@@ -377,11 +378,11 @@ def _for_each_node(epsilons: Any, costs: Any) -> tuple[Floats, Floats]:
 
 
 def _fill(totals: Floats, costs: Floats, budget: float) -> tuple[Floats, float]:
-    """Minimise ``sum totals / pi`` within the budget: the probabilities and the multiplier.
+    """Minimise ``sum totals / pi`` within the budget; return probabilities and multiplier.
 
-    ``pi = clip(level * ratio)`` with ``ratio = sqrt(totals / costs)``. What a level costs rises
-    with it: bisection finds who is free at the level that the budget pays for, and their own
-    equation the level.
+    ``pi = clip(level * ratio)`` with ``ratio = sqrt(totals / costs)``. The cost rises with the
+    level. Bisection finds the nodes that are not at their bounds at the level of the budget; the
+    equation of these nodes then gives the level.
     """
     floor = Personalized.minimum
     if budget >= math.fsum(costs):

@@ -1,4 +1,4 @@
-"""The cheapest collection that meets a target, or the best one that a budget pays for."""
+"""The planner: the cheapest collection for a target, or the best one for a budget."""
 
 from __future__ import annotations
 
@@ -43,48 +43,48 @@ def plan(
     report_bits: int | None = None,
     oracles: Any = None,
 ) -> PlanProposal:
-    """Plan a collection: which oracle, and which share of the nodes reports.
+    """Plan a collection: choose the oracle and the participation rate.
 
-    With ``value`` the cheapest one whose error is at most that; with ``budget`` the one of smallest
-    error that costs at most that; with both the one of smallest epsilon that does both; with none
-    the one of smallest error if all nodes report. With ``participation`` that many report: then the
-    one of smallest error, and ``value`` and ``budget`` are what it must keep to.
+    With ``value``, it is the cheapest collection whose error is at most the value. With ``budget``,
+    it is the collection of smallest error whose cost is at most the budget. With both, it is the
+    one of smallest epsilon that meets both. With neither, it is the one of smallest error if all
+    nodes report. With ``participation`` the rate is fixed: the plan has the smallest error, and
+    must keep to ``value`` and ``budget``.
 
     Parameters
     ----------
     epsilon
         The privacy of a report: a number; a tuple ``(low, high)`` for a range; or a list of numbers
-        to choose from. More epsilon always needs fewer reports, so without ``budget`` a range ends
-        in (nearly always) its highest value.
+        to choose from. More epsilon always needs fewer reports, so without ``budget`` the planner
+        (nearly always) chooses the highest value of a range.
     domain_size, domain
-        The answers: a :class:`turnout.Domain`, a list of labels, or their number; under either
-        name.
+        The answers: a :class:`turnout.Domain`, a list of labels, or their number. Pass one of the
+        two arguments.
     nodes
-        How many nodes there are.
+        The number of nodes.
     participation
-        Which share of the nodes reports, if that is settled: a number, :class:`turnout.Bernoulli`
-        or :class:`turnout.Everyone`. By default the planner looks for it.
+        The participation, if it is fixed: a number, :class:`turnout.Bernoulli` or
+        :class:`turnout.Everyone`. By default the planner searches for the rate.
     target
-        What ``value`` and the error are of. ``"rmse"``: the root of the mean squared error of the
-        estimated frequencies over answers. ``"max_error"``: what the largest error over all
-        answers does not exceed with probability ``confidence``. ``"total_variation"``: the expected
-        total variation distance of the estimate from the truth, before any projection.
+        The error that ``value`` limits. ``"rmse"``: the root of the mean squared error of the
+        estimated frequencies over answers. ``"max_error"``: the limit that the largest error over
+        all answers does not exceed with probability ``confidence``. ``"total_variation"``: the
+        expected total variation distance of the estimate from the truth, before any projection.
     value
-        The largest error that is accepted, above 0.
+        The largest acceptable error, above 0.
     budget
-        The largest expected cost that is accepted, above 0.
+        The largest acceptable expected cost, above 0.
     cost_per_report, cost_per_bit
-        What a report costs, and each of its bits, at least 0; together above 0.
+        The costs of a report and of each of its bits, at least 0; together above 0.
     confidence
-        For ``"max_error"``.
+        The probability for ``"max_error"``.
     frequencies
-        What is assumed of the true frequencies, one for each answer; equal ones by default. They
-        hardly matter to rmse and total variation unless epsilon is large or an answer is very
-        common.
+        The assumed true frequencies, one for each answer; equal ones by default. They hardly affect
+        rmse and total variation unless epsilon is large or an answer is very common.
     report_bits
         The largest report that can be sent; no limit by default.
     oracles
-        What to choose from, as for :func:`choose_oracle`.
+        The candidates, as for :func:`choose_oracle`.
 
     Returns
     -------
@@ -95,17 +95,18 @@ def plan(
     Raises
     ------
     InvalidValueError
-        If an argument is out of range, no oracle fits, the target cannot be met even if all nodes
-        report (the message says the best error), or not within the budget (it says the cost).
+        If an argument is out of range or no oracle fits. If the target cannot be met even if all
+        nodes report (the message gives the best error), or not within the budget (the message gives
+        the cost).
     InvalidTypeError
         If an argument is of the wrong type.
 
     Notes
     -----
     The rmse is exact (design-based variances: perturbation, participation and the finite number of
-    nodes). The other two take the errors for normal ones of exactly these variances, the largest
-    one with the skewness of rare answers; see :meth:`PlanProposal.simulate`. At least 25 reports
-    are expected in every plan. The rate is rounded up to six digits, so that the promise holds.
+    nodes). The other two assume normal errors with exactly these variances; the largest error
+    includes the skewness of rare answers. See :meth:`PlanProposal.simulate`. Every plan has at
+    least 25 expected reports. The rate is rounded up to six digits, so that the promise holds.
 
     Examples
     --------
@@ -154,7 +155,7 @@ def plan(
 
 
 def _stated(participation: Participation | float, population: Population) -> float:
-    """Take the rate that is stated: one for all nodes, with which enough reports are expected."""
+    """Check a given rate: it is common to all nodes, and gives enough expected reports."""
     rate = taking_part_in(participation).uniform_rate
     if rate is None:
         raise InvalidValueError(
@@ -170,7 +171,7 @@ def _stated(participation: Participation | float, population: Population) -> flo
 
 
 def _epsilons(epsilon: Any) -> tuple[list[float], bool]:
-    """List the epsilons to look at, rising, and whether they stand for a range."""
+    """Return the epsilons to try, ascending, and whether they represent a range."""
     is_range = isinstance(epsilon, tuple)
     expected = "a number, a tuple (low, high) or a list of numbers"
     if isinstance(epsilon, (str, bytes)):
@@ -194,7 +195,7 @@ def _epsilons(epsilon: Any) -> tuple[list[float], bool]:
 
 @dataclass(frozen=True)
 class _Search(PlanSetting):
-    """Looks for the rate of every oracle."""
+    """The search for the rate of every oracle."""
 
     #: The largest report that can be sent.
     report_bits: int | None
@@ -202,7 +203,7 @@ class _Search(PlanSetting):
     makers: list[tuple[str, Factory]]
 
     def at(self, epsilon: float) -> list[PlanCandidate]:
-        """Give a candidate for every oracle at an epsilon."""
+        """Return a candidate for every oracle at an epsilon."""
         return [self._candidate(name, maker, epsilon) for name, maker in self.makers]
 
     def _candidate(self, name: str, maker: Factory, epsilon: float) -> PlanCandidate:
@@ -227,7 +228,7 @@ class _Search(PlanSetting):
         return PlanCandidate(oracle.name, epsilon, oracle, rate, cost, error, remark)
 
     def _rate(self, oracle: FrequencyOracle) -> float:
-        """Find the smallest rate that meets the value, or what the budget pays for."""
+        """Find the smallest rate that meets the value, or the largest within the budget."""
         if self.value is not None:
             return self._rate_for_value(oracle, self.value)
         if self.budget is None:
@@ -257,14 +258,15 @@ class _Search(PlanSetting):
         return rate
 
     def best(self, candidates: list[PlanCandidate]) -> PlanCandidate:
-        """Choose among candidates: the cheapest with a value, else that of smallest error.
+        """Choose a candidate: the cheapest if there is a value, else that of smallest error.
 
-        Of those within half a percent of the best, the one with the smallest reports.
+        Of the candidates within half a percent of the best, the one with the smallest reports is
+        chosen.
 
         Raises
         ------
         InvalidValueError
-            If there is none.
+            If no candidate can be chosen.
         """
         fitting = [each for each in candidates if each.remark is None]
         if not fitting:
@@ -314,7 +316,7 @@ class _Search(PlanSetting):
         )
 
     def propose(self, chosen: PlanCandidate, candidates: list[PlanCandidate]) -> PlanProposal:
-        """Make the result of a choice."""
+        """Build the proposal from a choice."""
         asked = {each.name: getattr(self, each.name) for each in fields(PlanSetting)}
         assert chosen.oracle is not None
         return PlanProposal(
@@ -353,7 +355,7 @@ def _smallest_epsilon(
 
 
 def _fewest(nodes: int) -> int:
-    """Say how many reports are expected in every plan."""
+    """Write the least number of expected reports of a plan."""
     return min(25, nodes)
 
 
@@ -367,6 +369,6 @@ def _round_up(rate: float) -> float:
 
 
 def _up(value: float) -> str:
-    """Write a number with four digits, not below it."""
+    """Write a number with four digits, rounded up."""
     digits = 3 - math.floor(math.log10(value))
     return f"{float(f'{math.ceil(value * 10.0**digits)}e{-digits}'):.6g}"

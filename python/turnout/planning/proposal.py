@@ -1,4 +1,4 @@
-"""What the planner proposes, and how it is checked."""
+"""The planner's proposal, and its check by simulation."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ _NODE_BY_NODE = 100_000
 
 @dataclass(frozen=True)
 class PlanCheck:
-    """A promise beside what simulated collections measured.
+    """A promised error, compared with that of simulated collections.
 
     Attributes
     ----------
     target
-        What was promised.
+        The name of the promised error.
     promised, measured
-        The error, and its value over the simulated collections.
+        The promised error, and its value over the simulated collections.
     standard_error
-        Of the measured value.
+        The standard error of the measured value.
     runs
-        How many collections were simulated.
+        The number of simulated collections.
     """
 
     target: str
@@ -50,7 +50,7 @@ class PlanCheck:
 
     @property
     def ratio(self) -> float:
-        """The measured error over the promised one."""
+        """The measured error divided by the promised one."""
         return self.measured / self.promised
 
 
@@ -63,17 +63,17 @@ class PlanProposal(PlanSetting, Listing):
     nodes, target, value, budget, confidence, cost_per_report, cost_per_bit, stated_rate
         The setting.
     population
-        The assumed frequencies, equal ones put together.
+        The assumed frequencies, with equal ones merged.
     oracle
         The randomizer.
     rate
         The participation rate.
     cost
-        The expected cost; at most ``budget`` if there is one.
+        The expected cost; at most ``budget``, if given.
     error
-        The promised error, in terms of ``target``; at most ``value`` if there is one.
+        The promised error for ``target``; at most ``value``, if given.
     candidates
-        Every oracle at every epsilon that was looked at.
+        Every oracle at every epsilon that was tried.
     """
 
     oracle: FrequencyOracle
@@ -99,7 +99,7 @@ class PlanProposal(PlanSetting, Listing):
 
     @property
     def expected_reports(self) -> float:
-        """How many reports are expected: nodes times rate."""
+        """The expected number of reports: nodes times rate."""
         return self.nodes * self.rate
 
     @property
@@ -109,18 +109,18 @@ class PlanProposal(PlanSetting, Listing):
 
     @property
     def errors(self) -> dict[str, float]:
-        """The promised errors in terms of every target."""
+        """The promised errors for every target."""
         spread = self._spread_at(self.rate, self.oracle)
         return {target: spread.value(target, self.confidence) for target in WORDS}
 
     @property
     def collection_plan(self) -> Plan:
-        """The plan that reports and tallies of this collection carry."""
+        """The plan of this collection, which reports and tallies carry."""
         return Plan(self.oracle, self.participation)
 
     @property
     def _alternatives(self) -> list[PlanCandidate]:
-        """The candidates at the epsilon that was chosen, best first, and the best at each other."""
+        """The candidates at the chosen epsilon, best first, and the best at each other epsilon."""
         by_epsilon: dict[float, list[PlanCandidate]] = {self.epsilon: []}
         for each in sorted(self.candidates, key=lambda each: (each.epsilon, *self._rank(each))):
             by_epsilon.setdefault(each.epsilon, []).append(each)
@@ -128,7 +128,7 @@ class PlanProposal(PlanSetting, Listing):
         return here + [best for best, *_ in by_epsilon.values()]
 
     def explain(self) -> str:
-        """Say in sentences what is proposed, and why.
+        """Explain the proposal in sentences.
 
         Returns
         -------
@@ -174,7 +174,7 @@ class PlanProposal(PlanSetting, Listing):
         return " ".join(sentences)
 
     def _parts(self) -> str:
-        """Say how much of the variance is that of the choice of nodes."""
+        """Write which part of the variance comes from the choice of nodes."""
         spread = self._spread_at(self.rate, self.oracle)
         silent = ReportLaw(0.0, 0.0, 0.0, 0.0, exclusive=False)
         chosen = Spread(silent, self.population, spread.inverse).rmse()
@@ -188,12 +188,13 @@ class PlanProposal(PlanSetting, Listing):
         return self.target == "max_error" and q > 0.0 and self.expected_reports * share < 10.0
 
     def tradeoff(self, rates: Any = None) -> TradeOff:
-        """Promise the error of every candidate at this epsilon, against the participation rate.
+        """Compute the error of every candidate at this epsilon, by participation rate.
 
         Parameters
         ----------
         rates
-            Participation rates in (0, 1]; by default 33 from a tenth of the proposed one to 1.
+            Participation rates in (0, 1]; by default 33 rates from a tenth of the proposed one to
+            1.
 
         Returns
         -------
@@ -203,7 +204,7 @@ class PlanProposal(PlanSetting, Listing):
         Raises
         ------
         InvalidValueError, InvalidTypeError
-            If a rate is no probability, or there are none.
+            If a rate is not a probability, or there are no rates.
         """
         if rates is None:
             low = max(self.population.least_rate(), min(self.rate / 10.0, 0.1))
@@ -229,15 +230,15 @@ class PlanProposal(PlanSetting, Listing):
         return TradeOff(tuple(chosen), tuple(curves), setting=self, chosen=best)
 
     def simulate(self, runs: int = 400, *, seed: int | None = None) -> PlanCheck:
-        """Simulate the collection, and measure the error that was promised.
+        """Simulate the collection, and measure the promised error.
 
         Parameters
         ----------
         runs
-            How many collections to simulate, from 10 to a million. The population has the assumed
-            frequencies, as far as whole nodes can.
+            The number of collections to simulate, from 10 to a million. The population has the
+            assumed frequencies, as far as whole nodes allow.
         seed
-            Makes the check reproducible.
+            A seed that makes the check reproducible.
 
         Returns
         -------
@@ -301,7 +302,7 @@ class PlanProposal(PlanSetting, Listing):
         return float(middle), float(high - low) / 2.0
 
     def _counts(self) -> Unsigned:
-        """Round the assumed frequencies to whole nodes that add up."""
+        """Round the assumed frequencies to whole nodes that add up to their number."""
         population = self.population
         shares = np.repeat(population.values, population.weights.astype(np.int64)) * self.nodes
         counts = np.floor(shares).astype(np.uint64)
@@ -312,5 +313,5 @@ class PlanProposal(PlanSetting, Listing):
 
 
 def _times(ratio: float) -> str:
-    """Write a ratio of at least 1, however close to it."""
+    """Write a ratio of at least 1; near 1, write a limit."""
     return f"{ratio:.3g} times" if ratio >= 1.005 else "less than 1.005 times"

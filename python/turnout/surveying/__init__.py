@@ -1,4 +1,4 @@
-"""One call from a table of answers to a table of shares, means and quantiles with intervals."""
+"""Surveys: one call from a table of answers to shares, means and quantiles with intervals."""
 
 from __future__ import annotations
 

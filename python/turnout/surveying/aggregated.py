@@ -1,4 +1,4 @@
-"""Counts under secret sharing: the owner trusts that not all aggregators collude."""
+"""Surveys under secret sharing, whose owner trusts that not all aggregators collude."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from turnout.pipeline import Answers
 from turnout.surveying.local import Question, part_of, read
 from turnout.surveying.results import ShareGroups, SurveyResult, SurveyResults, together
 from turnout.surveying.words import (
-    IN_ONE_PROCESS,
     about_labels,
     about_left_out,
     about_seed,
+    in_one_process,
     statement_of_left_out,
 )
 
@@ -39,7 +39,7 @@ def aggregated(
     parties: int,
     seed: int | None,
 ) -> SurveyResult | SurveyResults:
-    """Count each column of each group in a round of its own, by the mechanism of least error.
+    """Count each column of each group in its own round, by the mechanism of least error.
 
     What a person gives to several columns composes: each gets its part of epsilon and delta.
 
@@ -103,14 +103,14 @@ def aggregated(
     notes_of_all = (
         *about_seed(seed),
         *about_left_out(found.left_out),
-        IN_ONE_PROCESS,
+        *dict.fromkeys(map(in_one_process, guarantees.values())),
     )
     without = tuple(statement_of_left_out(answers, found.groups.size, found.left_out))
     return together(results, without, statement, notes_of_all, epsilon)
 
 
 def _guarantees(mechanisms: Mapping[str, Any]) -> list[str]:
-    """List every guarantee with its conditions, once, and what it is of where they differ."""
+    """List each distinct guarantee once, with its conditions and, if they differ, its scope."""
     of: dict[str, list[str]] = {}
     for name, mechanism in mechanisms.items():
         of.setdefault(str(mechanism.guarantee), []).append(name)

@@ -1,4 +1,4 @@
-"""One call from a table of answers to a table of shares, means and quantiles with intervals."""
+"""The function that surveys a table of answers."""
 
 from __future__ import annotations
 
@@ -100,85 +100,88 @@ def survey(
     parties: int | None = None,
     seed: int | None = None,
 ) -> SurveyResult | SurveyResults:
-    """Randomize columns of answers and estimate how often each is given, with intervals.
+    """Randomize columns of answers, and estimate shares, means or quantiles with intervals.
 
-    For a study, or for an owner of answers who must randomize them before handing them over: each
-    answer is randomized by itself, by the oracle of smallest error, and only the reports are
-    counted.
+    Use it for a study, or if you own answers and must randomize them before you hand them over.
+    Each answer is randomized separately, by the oracle with the smallest error, and only the
+    reports are counted.
 
     Parameters
     ----------
     data
-        A table (pandas, polars, Arrow), or the path of a CSV, Parquet or Arrow file: whatever
-        :func:`turnout.pipeline.scan` takes.
+        A table (pandas, polars, Arrow), or the path of a CSV, Parquet or Arrow file: any data that
+        :func:`turnout.pipeline.scan` accepts.
     column
-        The column of the answers, one row a person; or several columns. Of several each person
-        answers one, drawn at random, with the whole epsilon, or all of them, each with its part:
-        what has the smaller error, and the result says which.
+        The column of the answers, one row for each person; or several columns. With several
+        columns, each person either answers one, drawn at random, with the whole epsilon, or answers
+        all, each with a part of it. The survey uses the way with the smaller error, and the result
+        states which.
     epsilon
-        The privacy of all that a person reports, in nats; less is more.
+        The privacy of all reports of a person, in nats; a smaller number means more privacy.
     joint
-        Whether the answers to several columns go into one report together: for their joint table
-        (:class:`turnout.JointTable`), from which ``estimate.conditional`` and
-        ``estimate.marginal`` make the shares of one answer among those who gave another, and of
-        one column alone. Of answers only.
+        Whether one report contains the answers to several columns, for their joint table
+        (:class:`turnout.JointTable`). ``estimate.conditional`` then computes the shares of one
+        answer among those who gave another, and ``estimate.marginal`` those of one column. Only for
+        columns of answers, not of numbers.
     by
         Columns of groups. They are **not protected**: only the answer is randomized.
     participation
-        With which probability each person is asked to report: a number, or a participation with one
-        rate; all by default. For probabilities of their own, see :func:`turnout.pipeline.scan`.
+        The probability with which each person is asked to report: a number, or a participation with
+        one rate. By default all are asked. For a different probability of each person, see
+        :func:`turnout.pipeline.scan`.
     labels
-        The answers that can be given: a list or a :class:`turnout.Domain`; of several columns a
-        dictionary by column. By default the different values of the column, which are then taken to
-        be public.
+        The possible answers: a list or a :class:`turnout.Domain`; for several columns a dictionary
+        by column. By default the distinct values of the column, which are then assumed to be
+        public.
     bounds
-        For a column of numbers ``(low, high)``: then its mean and quantiles are estimated. Of
-        several columns a dictionary. Public, and not taken from the data; nothing is clipped.
+        The bounds ``(low, high)`` of a column of numbers, to estimate its mean and quantiles; for
+        several columns a dictionary. They are public, and are not taken from the data. Nothing is
+        clipped.
     quantiles
-        Which quantiles of numbers, between 0 and 1: the quartiles by default. With none, ``()``,
-        all reports are for the mean, whose error is then smaller.
+        The probabilities of the quantiles of numbers, between 0 and 1: the quartiles by default.
+        With no quantiles, ``()``, all reports serve the mean, whose error is then smaller.
     missing
         What a missing answer (a null, NaN, an empty text, and ``turnout.pipeline.MISSING_TEXTS``,
-        such as ``NA``, ``n/a`` or ``<NA>``, where they are none of ``labels``) means:
-        None refuses it, ``"drop"`` leaves the person out, a label (or a number) is reported
-        instead. It may be a dictionary by column, whose None is for all others; a label by itself
-        must be one of every column. A person without a group is refused, or left out wherever
-        somebody is, unless the dictionary states a label of the column of groups.
+        such as ``NA``, ``n/a`` or ``<NA>``, unless they are in ``labels``) means: None refuses it,
+        ``"drop"`` leaves the person out, a label (or a number) is reported instead. It may be a
+        dictionary by column, whose key None is for all other columns. A single label must be a
+        label of every column. A person without a group is refused, or left out if ``missing`` is
+        ``"drop"`` for any column, unless the dictionary states a label for the column of groups.
     missing_values
-        Further texts that stand for a missing answer or group.
+        Additional texts that stand for a missing answer or group.
     trim
-        Whether white space around the texts of answers and groups is taken off.
+        Whether to remove white space around the texts of answers and groups.
     separator, encoding
-        How CSV files are written, where they do not say so themselves: what stands between two
-        fields, such as ``";"``, and the encoding, such as ``"cp1252"``.
+        The format of CSV files, if it cannot be detected: the text between two fields, such as
+        ``";"``, and the encoding, such as ``"cp1252"``.
     method
         The estimator, as in :meth:`turnout.Tally.estimate`; ``"hajek"`` for quantiles.
     trust
         ``"local"``: nobody is trusted. ``"aggregators"``: answers are counted under secret sharing,
-        by the mechanism of smallest error (:func:`turnout.distributed.recommend`), whose error is
-        that of a trusted server: for whoever runs parties that do not all collude.
+        by the mechanism with the smallest error (:func:`turnout.distributed.recommend`). Its error
+        is that of a trusted server. Use it if you can run parties that do not all collude.
     delta
-        With ``trust="aggregators"``: a delta that the guarantee may have; none by default.
+        With ``trust="aggregators"``: the largest delta of the guarantee; no delta by default.
     parties
-        With ``trust="aggregators"``: how many parties add up, 3 by default.
+        With ``trust="aggregators"``: the number of parties that add up, 3 by default.
     seed
         For tests and simulations only.
 
     Returns
     -------
     SurveyResult or SurveyResults
-        Of one column the table with intervals, what was done in words, and the estimate; of several
-        a mapping from columns to these.
+        For one column, the table with intervals, a description in words, and the estimate. For
+        several columns, a mapping from columns to these.
 
     Raises
     ------
     UnknownLabelError
-        If an answer is none of ``labels``.
+        If an answer is not one of ``labels``.
     InvalidValueError
-        If answers are missing and nothing says what that means; if a column is not there; if a
-        number is outside of the bounds; if there are fewer than two different answers; if labels
-        are not stated and the column looks like numbers or identifiers; if an
-        argument says nothing about this trust or these columns.
+        If answers are missing and ``missing`` does not state what that means; if a column does not
+        exist; if a number is outside the bounds; if there are fewer than two distinct answers; if
+        labels are not stated and the column looks like numbers or identifiers; if an argument does
+        not apply to this trust or these columns.
     InvalidTypeError
         If an argument is of the wrong type.
     EstimatorError
@@ -193,8 +196,8 @@ def survey(
     >>> print(result)  # doctest: +ELLIPSIS
     2,000 people have an answer in 'vote' and ... reported, each through direct encoding at ...
     Whatever a person answered, no report is more than 7.3... times as likely as under another ...
-    Made with a seed: fit for tests only, the noise can be computed again.
-    The 2 labels are those of the data and are taken to be public; labels (--labels) states them.
+    Made with a seed: use for tests only, because anyone who knows the seed can remove the noise.
+    The 2 labels come from the data and are treated as public; labels (--labels) states them.
     An owner of all answers...
     >>> result.estimate["no"].low < 0.75 < result.estimate["no"].high
     True
@@ -223,13 +226,13 @@ def survey(
     given_bounds = by_column("bounds", bounds, columns)
     _arguments.instance("joint", joint, bool, "True or False")
     if joint and len(columns) < 2:
-        raise InvalidValueError("joint is of several columns, and column names one")
+        raise InvalidValueError("joint needs several columns, but column names one")
     if joint and given_bounds:
-        raise InvalidValueError("joint is of columns of answers: bounds are of numbers")
+        raise InvalidValueError("joint applies to columns of answers, but bounds apply to numbers")
     numbers = all(name in given_bounds for name in columns)
     _arguments.choice("method", method, tuple(MEAN_ESTIMATORS if numbers else ESTIMATORS))
     if quantiles is not None and not given_bounds:
-        raise InvalidValueError("quantiles are of numbers: no column has bounds")
+        raise InvalidValueError("quantiles need a column with bounds")
     probabilities = _quantiles(quantiles, method)
     answers = scan(
         data,
@@ -244,7 +247,7 @@ def survey(
     questions: dict[str, Question] = {}
     for name in columns:
         if name in given_labels and name in given_bounds:
-            raise InvalidValueError("labels are of answers and bounds of numbers: give one of them")
+            raise InvalidValueError("pass labels for answers or bounds for numbers, not both")
         domain: Domain | Bounds
         found: FoundAnswers | None = None
         if name in given_bounds:
@@ -286,7 +289,7 @@ def survey_columns(
     parties: int | None = None,
     seed: int | None = None,
 ) -> SurveyResult | SurveyResults:
-    """Do what :func:`survey` does, of columns that are settled.
+    """Perform :func:`survey` on columns that are already settled.
 
     Parameters
     ----------
@@ -313,10 +316,12 @@ def survey_columns(
     if trust == "aggregators":
         if rate != 1.0:
             raise InvalidValueError(
-                "participation is of local reports: aggregators count all that are asked"
+                "participation applies to local reports: aggregators count everyone who is asked"
             )
         if method != "hajek":
-            raise InvalidValueError(f"method is of local reports, got {method!r} for aggregators")
+            raise InvalidValueError(
+                f"method applies to local reports, got {method!r} for aggregators"
+            )
         parties = 3 if parties is None else parties
         return aggregated(
             answers, questions, epsilon=epsilon, delta=delta, parties=parties, seed=seed
@@ -324,7 +329,7 @@ def survey_columns(
     for argument, value in (("delta", delta), ("parties", parties)):
         if value is not None:
             raise InvalidValueError(
-                f"{argument} is of aggregators, got {value!r}: nobody is trusted with 'local'"
+                f"{argument} applies to aggregators, got {value!r}: with 'local', nobody is trusted"
             )
     if rate is None:
         raise InvalidValueError(
@@ -382,7 +387,7 @@ def _local(
 
 
 def _quantiles(quantiles: Sequence[float] | None, method: str) -> tuple[float, ...]:
-    """Take the quartiles where they can be estimated and nothing else is said."""
+    """Return the quartiles if they can be estimated and no quantiles are stated."""
     if quantiles is not None:
         given = _arguments.items("quantiles", quantiles, "a sequence of shares")
         return tuple(_arguments.confidence("quantiles", each) for each in given)

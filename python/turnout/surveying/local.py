@@ -1,4 +1,4 @@
-"""What a column is asked for, and how the answers of people are randomized and counted."""
+"""Questions of a survey, and how their answers are randomized and counted."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from turnout.surveying.numbers import Grid, NumberEstimate, NumberGroups
 
 @dataclass(frozen=True, kw_only=True)
 class Question(ABC):
-    """What a column is asked for.
+    """The question that a column answers (base class).
 
     Attributes
     ----------
@@ -54,14 +54,14 @@ class Question(ABC):
 
     @abstractmethod
     def randomizer(self, epsilon: float) -> Any:
-        """Choose how answers are randomized: the way of least error."""
+        """Choose the way to randomize answers that has the least error."""
 
     @abstractmethod
     def variance(self, epsilon: float, nodes: int, overall: Participation) -> float:
-        """Say how large the mean squared error is, of a share or of the range of the numbers."""
+        """Return the mean squared error of a share, or of the mean relative to the range."""
 
     def prepared(self, codes: Array, seed: int | None) -> Array:
-        """Change what was read into what is randomized."""
+        """Convert the values that were read to values for randomization."""
         return codes
 
     def tally(
@@ -74,7 +74,7 @@ class Question(ABC):
         *,
         left_out: LeftOut,
     ) -> Any:
-        """Randomize and count the answers of those who take part and whom the question concerns."""
+        """Randomize and count the answers of participants whom the question concerns."""
         drawn = randomizer.draw_reports(codes, Everyone(), seed)
         return randomizer.tally(
             Reports(randomizer, overall, drawn.reports, nodes, left_out=left_out)
@@ -85,17 +85,17 @@ class Question(ABC):
         return tally.estimate(method)
 
     def columns(self, name: str) -> Mapping[str, Domain | Bounds]:
-        """Say which columns are read, and what can be answered in each."""
+        """Return the columns to read, with the possible answers in each."""
         return {name: self.domain}
 
     def asked(self, name: str) -> str:
-        """Name what was asked for people."""
+        """Name the question for people."""
         return repr(name)
 
 
 @dataclass(frozen=True, kw_only=True)
 class SharesOf(Question):
-    """How often each answer is given."""
+    """A question about the share of each answer."""
 
     domain: Domain
 
@@ -104,7 +104,7 @@ class SharesOf(Question):
         return choose_oracle(epsilon, self.domain).oracle
 
     def variance(self, epsilon: float, nodes: int, overall: Participation) -> float:
-        """Say the mean over the answers, if all are given equally often."""
+        """Return the mean variance over the answers, if all are equally frequent."""
         counts = np.full(self.domain.size, max(nodes // self.domain.size, 1), np.uint64)
         variances = estimator_variance(self.randomizer(epsilon), overall, true_counts=counts)
         return float(variances.mean()) / int(counts.sum()) ** 2
@@ -112,16 +112,16 @@ class SharesOf(Question):
 
 @dataclass(frozen=True, kw_only=True)
 class SharesTogether(SharesOf):
-    """How often each combination of answers to several questions is given."""
+    """A question about the share of each combination of answers to several questions."""
 
     domain: ProductDomain
 
     def randomizer(self, epsilon: float) -> Any:
-        """Make the joint table, with the oracle of least error in it."""
+        """Create the joint table, with the oracle of least error."""
         return JointTable(epsilon, self.domain)
 
     def columns(self, name: str) -> Mapping[str, Domain | Bounds]:
-        """Say which columns are read, and what can be answered in each."""
+        """Return the columns to read, with the possible answers in each."""
         return self.domain.columns
 
     def asked(self, name: str) -> str:
@@ -131,16 +131,16 @@ class SharesTogether(SharesOf):
 
 @dataclass(frozen=True, kw_only=True)
 class MeanOf(Question):
-    """The mean of a number."""
+    """A question about the mean of a number."""
 
     domain: Bounds
 
     def randomizer(self, epsilon: float) -> Any:
-        """Choose the mechanism of smaller worst-case variance."""
+        """Choose the mechanism with the smaller worst-case variance."""
         return mechanisms_of(epsilon, self.domain)[0]
 
     def variance(self, epsilon: float, nodes: int, overall: Participation) -> float:
-        """Say the worst of a range of one, of the mean: others follow it, whatever epsilon is."""
+        """Return the worst-case variance of the mean, relative to the range."""
         reports = max(nodes * common_rate(overall), 1.0)
         worst: float = mechanisms_of(epsilon, self.domain)[0].worst_variance
         return worst / (2 * self.domain._half) ** 2 / reports
@@ -148,7 +148,7 @@ class MeanOf(Question):
 
 @dataclass(frozen=True, kw_only=True)
 class SpreadOf(MeanOf):
-    """Mean and quantiles of a number, from one histogram.
+    """A question about the mean and quantiles of a number, from one histogram.
 
     Attributes
     ----------
@@ -162,7 +162,7 @@ class SpreadOf(MeanOf):
     probabilities: tuple[float, ...]
 
     def randomizer(self, epsilon: float) -> Any:
-        """Make the histogram."""
+        """Create the histogram."""
         return self.grid.collection(epsilon)
 
     def prepared(self, codes: Array, seed: int | None) -> Array:
@@ -183,7 +183,7 @@ def question_of(
     quantiles: tuple[float, ...],
     found: FoundAnswers | None,
 ) -> Question:
-    """Say what a column is asked for: shares, a mean, or with quantiles a histogram of numbers.
+    """Return the question of a column: shares, a mean, or a histogram if there are quantiles.
 
     Where the labels were not stated they are those that were ``found`` in the data.
 
@@ -205,7 +205,7 @@ def question_of(
 
 
 def together_of(questions: Mapping[str, Question]) -> dict[str, Question]:
-    """Ask for the combinations of the answers to several questions; the name has all of theirs.
+    """Return the question about combinations of answers, named after all questions.
 
     Raises
     ------
@@ -216,7 +216,7 @@ def together_of(questions: Mapping[str, Question]) -> dict[str, Question]:
     for name, question in questions.items():
         if not isinstance(question, SharesOf):
             raise InvalidValueError(
-                f"joint is of columns of answers, and {name!r} is one of numbers"
+                f"joint applies to columns of answers, but {name!r} contains numbers"
             )
         domains[name] = question.domain
     together = SharesTogether(
@@ -233,7 +233,7 @@ def read(answers: Answers, questions: Mapping[str, Question]) -> Columns:
     Raises
     ------
     EstimatorError
-        If there are none.
+        If there are no answers.
     """
     domains: dict[str, Domain | Bounds] = {}
     for name, question in questions.items():
@@ -247,7 +247,7 @@ def read(answers: Answers, questions: Mapping[str, Question]) -> Columns:
 
 
 def refuse_no_rows(nodes: int, left_out: LeftOut) -> None:
-    """Refuse to estimate anything of nobody.
+    """Refuse to estimate without any rows.
 
     Raises
     ------
@@ -256,24 +256,24 @@ def refuse_no_rows(nodes: int, left_out: LeftOut) -> None:
     """
     if not nodes:
         why = f" but those left out: {left_out}" if left_out else ""
-        raise EstimatorError(f"nothing can be estimated: there are no rows{why}")
+        raise EstimatorError(f"cannot estimate: there are no rows{why}")
 
 
 @dataclass(frozen=True)
 class Scheme:
-    """How several questions share what a person may tell.
+    """A way to divide a person's epsilon among several questions.
 
     Attributes
     ----------
     sampled
-        Whether each person answers one question, drawn at random, with the whole epsilon; else all
-        of them, each with its part.
+        Whether each person answers one question, drawn at random, with the whole epsilon. Otherwise
+        each person answers all questions, each with a part of epsilon.
     epsilon
         The epsilon of each answer.
     within, overall
-        How those whom a question concerns take part, and how all people do.
+        The participation of those whom a question concerns, and of all people.
     gain
-        How many times as large the error of the other way is; 1 of one question.
+        The error of the other way divided by that of this one; 1 for one question.
     """
 
     sampled: bool
@@ -284,10 +284,10 @@ class Scheme:
 
 
 def best_scheme(questions: Sequence[Question], epsilon: float, nodes: int, rate: float) -> Scheme:
-    """Choose the way of smaller error.
+    """Choose the scheme with the smaller error.
 
-    The error is the root of the mean over the questions of their mean squared errors, of shares and
-    of parts of a range; the epsilons of a person's answers add up to what was asked for.
+    The error is the root of the mean, over the questions, of their mean squared errors (of shares,
+    or of parts of a range). The epsilons of a person's answers add up to ``epsilon``.
 
     Examples
     --------
@@ -313,7 +313,7 @@ def _taking_part(rate: float) -> Participation:
 
 
 def part_of(epsilon: float, number: int) -> float:
-    """Give each of several answers its part, so that the parts never add up to more.
+    """Return the part of epsilon for each of several answers; the parts never add up to more.
 
     Examples
     --------

@@ -55,7 +55,7 @@ class Grid:
 
     @classmethod
     def of(cls, bounds: Bounds, *, integers: bool) -> Grid:
-        """Choose the points for a column.
+        """Choose the grid for a column.
 
         Parameters
         ----------
@@ -77,7 +77,7 @@ class Grid:
 
     @property
     def step(self) -> float:
-        """The distance of two points."""
+        """The distance between two points."""
         return (self.bounds.high - self.bounds.low) / (self.size - 1)
 
     @property
@@ -87,7 +87,7 @@ class Grid:
 
     @property
     def domain(self) -> Domain:
-        """The points as answers: whole numbers, or numbers of few digits."""
+        """The points as answers: whole numbers, or numbers with few digits."""
         points = self.points
         if not (points % 1).any():
             return Domain(points.astype(np.int64).tolist())
@@ -95,13 +95,13 @@ class Grid:
         return Domain(plain if len(set(plain)) == len(plain) else points.tolist())
 
     def collection(self, epsilon: float) -> HierarchicalCollection:
-        """Make the histogram of a privacy parameter; its answers are the points."""
+        """Create the histogram for a privacy parameter; its answers are the points."""
         return HierarchicalCollection(
             epsilon, self.domain, fanout=self.size if self.size <= _FLAT else 4
         )
 
     def codes(self, values: Floats, seed: int | None) -> Integers:
-        """Move each number to one of the two points around it, at random, so that means stay.
+        """Move each number at random to one of the two points around it, preserving means.
 
         Examples
         --------
@@ -119,20 +119,20 @@ class Grid:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class NumberEstimate(WithIntervals):
-    """Mean and quantiles of a column of numbers, estimated from one histogram of all reports.
+    """The mean and quantiles of a column of numbers, estimated from one histogram.
 
-    Made by :func:`turnout.survey`. Each number was moved to one of the two points of a grid around
-    it, at random so that the mean stays, and the point was reported through
+    :func:`turnout.survey` returns it. Each number was moved to one of the two grid points around
+    it, at random so that the mean does not change. The point was reported through
     :class:`turnout.HierarchicalCollection`.
 
     Attributes
     ----------
     tally
-        The reports, counted.
+        The tally of the reports.
     grid
         The points.
     probabilities
-        Which quantiles are listed.
+        The probabilities of the listed quantiles.
 
     Raises
     ------
@@ -166,7 +166,7 @@ class NumberEstimate(WithIntervals):
         return self.histogram.mean(self.grid.points)
 
     def quantile(self, probability: float, level: float = 0.95) -> DistributionQuantile:
-        """Estimate the number up to which a share of the people lies.
+        """Estimate a quantile: the number up to which a share of the people lies.
 
         Parameters
         ----------
@@ -178,8 +178,8 @@ class NumberEstimate(WithIntervals):
         Returns
         -------
         DistributionQuantile
-            The estimate, and limits that are a point of the grid wider than those of the histogram
-            where numbers lay between its points.
+            The estimate and its limits. They are one grid point wider than those of the histogram
+            if numbers lie between its points.
 
         Raises
         ------
@@ -234,12 +234,12 @@ class NumberEstimate(WithIntervals):
         return [dict(zip(self._columns, row, strict=True)) for row in rows]
 
     def plot(self, ax: Axes | None = None, *, level: float = 0.95) -> Axes:
-        """Draw the share of the people up to each number, with limits for each number by itself.
+        """Draw the share of the people up to each number, with separate limits.
 
         Parameters
         ----------
         ax
-            Where to draw; a new picture by default.
+            The axes to draw on; a new picture by default.
         level
             The confidence level, between 0 and 1.
 
@@ -268,7 +268,7 @@ class NumberEstimate(WithIntervals):
         return ax
 
     def __repr__(self) -> str:
-        """Show the mean and how many reports there are."""
+        """Show the mean and the number of reports."""
         mean = self.mean
         return (
             f"NumberEstimate(mean {mean.value:.6g} ± {mean.standard_error:.2g}, "
@@ -277,14 +277,14 @@ class NumberEstimate(WithIntervals):
 
 
 class NumberGroups(EstimatesOfGroups[NumberEstimate]):
-    """Mean and quantiles of a column of numbers in each group.
+    """The mean and quantiles of a column of numbers in each group.
 
     Parameters
     ----------
     tally
-        The reports of each group, counted.
+        The tally of the reports of each group.
     grid, probabilities
-        As for :class:`NumberEstimate`.
+        As in :class:`NumberEstimate`.
     """
 
     def __init__(
@@ -300,7 +300,7 @@ class NumberGroups(EstimatesOfGroups[NumberEstimate]):
             except EstimatorError:
                 reasons[key] = "the group has too few reports"
         if not estimates:
-            raise EstimatorError("no group has enough reports: nothing can be estimated")
+            raise EstimatorError("cannot estimate: no group has enough reports")
         self.grid, self.probabilities = grid, probabilities
         unknown = [{**dict.fromkeys(NumberEstimate._columns), "statistic": "mean"}]
         super().__init__(tally.names, tally, estimates, unknown, reasons=reasons)
@@ -343,7 +343,7 @@ class NumberGroups(EstimatesOfGroups[NumberEstimate]):
         Parameters
         ----------
         ax, level
-            As for :meth:`NumberEstimate.plot`.
+            As in :meth:`NumberEstimate.plot`.
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""What a survey gives: a table for each column, or each group, and what was done in words."""
+"""The results of a survey: a table for each column or group, and a description in words."""
 
 from __future__ import annotations
 
@@ -30,32 +30,32 @@ _PANELS: Final = 12
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SurveyResult(WithGroups):
-    """The shares of the answers, or mean and quantiles, with intervals: of all, or of each group.
+    """The result of one column: shares, or mean and quantiles, with intervals.
 
-    Made by :func:`turnout.survey`. It prints what was done; :meth:`to_pandas`, :meth:`to_polars`
-    and :meth:`to_arrow` give the table, and :meth:`plot` draws it.
+    :func:`turnout.survey` returns it, for all people or for each group. It prints a description;
+    :meth:`to_pandas`, :meth:`to_polars` and :meth:`to_arrow` return the table, and :meth:`plot`
+    draws it.
 
     Attributes
     ----------
     tally
-        What the reports were counted to: a tally, or one for each group; of ``trust="aggregators"``
-        the :class:`turnout.distributed.RoundResult`.
+        The counted reports: a tally, or one for each group; with ``trust="aggregators"`` the
+        :class:`turnout.distributed.RoundResult`.
     estimate
-        The estimate of it, with everything that it can do.
+        The estimate from the tally, with all its methods.
     column
-        The column of the answers; of several together their names, ``"sex × vote"``.
+        The column of the answers; for several columns together their names, ``"sex × vote"``.
     by
         The columns of the groups.
     statement
-        What was done, and what epsilon means: a line each.
+        Sentences about the survey and about epsilon, one on each line.
     notes
-        What a reader should know: where the labels come from, and whether another way would be far
-        better.
+        Notes for the reader: the origin of the labels, and whether another way would be far better.
     mechanism
-        Of ``trust="aggregators"`` what counted, with its ``guarantee``; a
-        dictionary of groups if there are any; else None.
+        With ``trust="aggregators"`` the mechanism that counted, with its ``guarantee``, or a
+        dictionary by group if there are groups; otherwise None.
     left_out
-        How many rows do not count, and why: they are in no other number.
+        The number of rows that do not count, with the reasons. No other number includes them.
     """
 
     tally: Any
@@ -109,7 +109,7 @@ class SurveyResult(WithGroups):
         Raises
         ------
         InvalidTypeError, InvalidValueError
-            If an argument is of the wrong type, or none of the allowed values.
+            If an argument is of the wrong type, or not one of the allowed values.
         """
         given = {"simultaneous": simultaneous, "over": None if over == "all" else over, "top": top}
         options = {name: value for name, value in given.items() if value is not None}
@@ -123,17 +123,18 @@ class SurveyResult(WithGroups):
         return records
 
     def clip_intervals(self) -> SurveyResult:
-        """Cut the intervals of shares to [0, 1], wherever they are shown.
+        """Clip the displayed intervals of shares to [0, 1].
 
         Returns
         -------
         SurveyResult
-            The same result: see :meth:`turnout.FrequencyEstimate.clip_intervals`.
+            The same result with clipped intervals: see
+            :meth:`turnout.FrequencyEstimate.clip_intervals`.
 
         Raises
         ------
         InvalidValueError
-            If it is of numbers.
+            If the result is about numbers.
         """
         if not hasattr(self.estimate, "clip_intervals"):
             raise InvalidValueError(
@@ -142,7 +143,7 @@ class SurveyResult(WithGroups):
         return replace(self, estimate=self.estimate.clip_intervals())
 
     def plot(self, **options: Any) -> Any:
-        """Draw the estimate: see its own ``plot``.
+        """Draw the estimate, as its own ``plot`` does.
 
         Raises
         ------
@@ -152,36 +153,38 @@ class SurveyResult(WithGroups):
         return self.estimate.plot(**options)
 
     def explain(self) -> str:
-        """Say in a few lines what was done, what epsilon means, and how many people answered.
+        """Describe in a few lines the survey, the meaning of epsilon, and the number of people.
 
         Returns
         -------
         str
-            One sentence a line.
+            One sentence on each line.
         """
         return "\n".join([*self.statement, *self.notes])
 
     def __repr__(self) -> str:
-        """Show what was done."""
+        """Show the description of the survey."""
         return self.explain()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SurveyResults(Mapping[str, SurveyResult]):
-    """The result of each column of a survey of several: a mapping from the names of the columns.
+    """The results of a survey of several columns: a mapping from the names of the columns.
 
     Attributes
     ----------
     results
         One :class:`SurveyResult` for each column.
     statement
-        What was done, and what epsilon means: a line each. It holds for all columns together.
+        Sentences about the survey and about epsilon, one on each line. They apply to all columns
+        together.
     epsilon
-        The privacy of all that is known of a person from the columns together.
+        The privacy of everything that all columns together reveal about a person.
     notes
-        What a reader should know of the whole.
+        Notes for the reader about all columns.
     left_out
-        How many rows do not count, and why: a row that lacks one of the answers is left out of all.
+        The number of rows that do not count, with the reasons. A row that lacks one of the answers
+        is left out of all columns.
     """
 
     results: Mapping[str, SurveyResult]
@@ -191,7 +194,7 @@ class SurveyResults(Mapping[str, SurveyResult]):
     left_out: LeftOut = field(default=NOTHING)
 
     def __getitem__(self, column: str) -> SurveyResult:
-        """Give the result of a column."""
+        """Return the result of a column."""
         if column not in self.results:
             raise InvalidValueError(
                 f"the survey has no column {_arguments.shown(column)}, but "
@@ -200,20 +203,21 @@ class SurveyResults(Mapping[str, SurveyResult]):
         return self.results[column]
 
     def __iter__(self) -> Iterator[str]:
-        """List the columns."""
+        """Iterate over the columns."""
         return iter(self.results)
 
     def __len__(self) -> int:
-        """Count the columns."""
+        """Return the number of columns."""
         return len(self.results)
 
     def clip_intervals(self) -> SurveyResults:
-        """Cut the intervals of shares to [0, 1], of each column that has shares.
+        """Clip the intervals of shares to [0, 1] in each column that has shares.
 
         Returns
         -------
         SurveyResults
-            The same results: see :meth:`turnout.FrequencyEstimate.clip_intervals`.
+            The same results with clipped intervals: see
+            :meth:`turnout.FrequencyEstimate.clip_intervals`.
         """
         cut = {
             name: one.clip_intervals() if hasattr(one.estimate, "clip_intervals") else one
@@ -232,27 +236,27 @@ class SurveyResults(Mapping[str, SurveyResult]):
         Raises
         ------
         InvalidValueError
-            If there are groups: each column is then a picture of its own.
+            If there are groups: draw each column separately then.
         MissingExtraError
             If matplotlib is not installed.
         """
         if any(result.by for result in self.values()):
-            raise InvalidValueError("columns in groups are drawn each: [column].plot()")
+            raise InvalidValueError("plot grouped columns one by one: [column].plot()")
         return panels({name: partial(one.plot, level=level) for name, one in self.items()})
 
     def explain(self) -> str:
-        """Say in a few lines what was done, what epsilon means, and what each column needs to say.
+        """Describe in a few lines the survey, the meaning of epsilon, and each column's notes.
 
         Returns
         -------
         str
-            One sentence a line.
+            One sentence on each line.
         """
         each = [f"{name!r}: {note}" for name, one in self.items() for note in one.notes]
         return "\n".join([*self.statement, *self.notes, *each])
 
     def __repr__(self) -> str:
-        """Show what was done."""
+        """Show the description of the survey."""
         return self.explain()
 
     def _repr_html_(self) -> str:
@@ -267,7 +271,7 @@ def together(
     notes: tuple[str, ...],
     epsilon: float,
 ) -> SurveyResult | SurveyResults:
-    """Put the results of columns together, and what is said of all; one column is a result.
+    """Combine the results of columns and their descriptions; return the result of a single column.
 
     What is said of rows ``without`` an answer comes first.
     """
@@ -279,14 +283,14 @@ def together(
 
 
 class ShareGroups(EstimatesOfGroups[FrequencyEstimate]):
-    """The shares of the answers in groups that were counted each by itself.
+    """The shares of the answers in groups that were counted separately.
 
     Parameters
     ----------
     names
         The columns of the groups.
     estimates
-        The estimate of each.
+        The estimate of each group.
     """
 
     def __init__(self, names: tuple[str, ...], estimates: Mapping[Key, FrequencyEstimate]) -> None:
@@ -305,18 +309,18 @@ class ShareGroups(EstimatesOfGroups[FrequencyEstimate]):
         return questions_of(self.domain)
 
     def clip_intervals(self) -> ShareGroups:
-        """Cut the intervals of all groups to [0, 1]."""
+        """Clip the intervals of all groups to [0, 1]."""
         return ShareGroups(self.names, {key: each.clip_intervals() for key, each in self.items()})
 
     def plot(
         self, *, level: float = 0.95, simultaneous: str | None = None, over: str = "all"
     ) -> Figure:
-        """Draw a panel for each group, or for each of the largest of more than a dozen.
+        """Draw a panel for each group; with more than a dozen groups, for the largest ones.
 
         Parameters
         ----------
         level, simultaneous, over
-            As for :meth:`turnout.frequency.groups.GroupedEstimate.interval`.
+            As in :meth:`turnout.frequency.groups.GroupedEstimate.interval`.
 
         Returns
         -------
@@ -328,7 +332,7 @@ class ShareGroups(EstimatesOfGroups[FrequencyEstimate]):
         MissingExtraError
             If matplotlib is not installed.
         InvalidTypeError, InvalidValueError
-            If an argument is of the wrong type, or none of the allowed values.
+            If an argument is of the wrong type, or not one of the allowed values.
         """
         each = each_level(level, simultaneous, over, len(self._unknown), len(self))
         keys = list(self)

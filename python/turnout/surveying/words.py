@@ -1,4 +1,4 @@
-"""What a survey says of itself."""
+"""The description of a survey in words."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ def _times(ratio: Fraction) -> str:
 def statement(
     asked: str, randomizer: Any, epsilon: float, *, nodes: int, received: int
 ) -> tuple[str, ...]:
-    """Say what was done to a column, and what epsilon means."""
+    """Describe the survey of one column, and the meaning of epsilon."""
     return (
         f"{nodes:,} people have an answer in {asked} and {received:,} reported, each through "
         f"{_through(randomizer)} at epsilon {epsilon!r}.",
         "Whatever a person answered, no report is more than "
-        f"{_times(randomizer.realized_ratio)} times as likely as under another answer: that "
-        "protects from whoever sees the reports and not the table.",
+        f"{_times(randomizer.realized_ratio)} times as likely as under another answer. This "
+        "protects against anybody who sees the reports but not the table.",
     )
 
 
@@ -54,7 +54,7 @@ def statement_of_all(
     scheme: Scheme,
     ratios: Sequence[Fraction],
 ) -> tuple[str, ...]:
-    """Say how several columns were asked, and what epsilon means."""
+    """Describe how several columns were surveyed, and the meaning of epsilon."""
     asked = ", ".join(map(repr, names))
     ratio = Fraction(1)
     if scheme.sampled:
@@ -74,38 +74,42 @@ def statement_of_all(
         f"{nodes:,} people have answers in {asked}, and {people:,} {how} {scheme.gain:.3g} "
         "times as large.",
         f"Whatever a person answered to all, what is reported is not more than {_times(ratio)} "
-        "times as likely as under other answers: that protects from whoever sees the reports and "
-        "not the table.",
+        "times as likely as under other answers. This protects against anybody who sees the "
+        "reports but not the table.",
     )
 
 
-#: What is said of a round of which one process ran all roles.
-IN_ONE_PROCESS: Final = (
-    "All parties ran in this process, which saw the answers. Among machines that do not see "
-    "them, turnout.distributed.Round.start(mechanism) starts a round of the same mechanism."
-)
+def in_one_process(mechanism: Any) -> str:
+    """State what one process saw that ran all roles of a round."""
+    return (
+        "All parties ran in this process, which saw the answers. Among machines that do not see "
+        f"them, {mechanism._among_machines}."
+    )
 
 
 def about_seed(seed: int | None) -> Iterator[str]:
-    """Say that a seed undoes the noise."""
+    """Warn that a seed undoes the noise."""
     if seed is not None:
-        yield "Made with a seed: fit for tests only, the noise can be computed again."
+        yield (
+            "Made with a seed: use for tests only, because anyone who knows the seed "
+            "can remove the noise."
+        )
 
 
 def about_labels(question: Question) -> Iterator[str]:
-    """Say that labels were taken from the data, and what is odd about them."""
+    """State that labels were taken from the data, and what is odd about them."""
     if question.labels_of_data:
         several = questions_of(question.domain)
         which = f"labels of {', '.join(several)}" if several else f"{question.domain.size:,} labels"
         yield (
-            f"The {which} are those of the data and are taken to be public; labels (--labels) "
+            f"The {which} come from the data and are treated as public; labels (--labels) "
             "states them."
         )
     yield from question.cautions
 
 
 def statement_of_left_out(answers: Answers, nodes: int, left_out: LeftOut) -> Iterator[str]:
-    """Say how many rows there are and do not count, and whom the results are then about."""
+    """State the number of rows, how many are left out, and whom the results are about."""
     files = answers.source.file_rows
     there = rows_of_files(files) if files else f"{nodes + left_out.total:,} rows were read"
     if left_out:
@@ -117,13 +121,13 @@ def statement_of_left_out(answers: Answers, nodes: int, left_out: LeftOut) -> It
 
 
 def about_left_out(left_out: LeftOut) -> Iterator[str]:
-    """Say that this is no secret."""
+    """State that this number is not protected."""
     if left_out.people:
         yield "How many are left out is counted exactly: who left it open is not protected."
 
 
 def about_histogram(estimate: Any, question: Question, scheme: Scheme) -> Iterator[str]:
-    """Say that mean and quantiles share all reports, and what the mean alone would gain."""
+    """State that mean and quantiles share all reports, and the gain for the mean alone."""
     if isinstance(estimate, NumberEstimate):
         alone = mechanisms_of(scheme.epsilon, question.domain)[0].worst_variance
         alone = math.sqrt(alone / max(estimate.tally.received, 1))
@@ -137,7 +141,7 @@ def about_histogram(estimate: Any, question: Question, scheme: Scheme) -> Iterat
 
 
 def about_aggregators(estimate: Any, tally: Any, epsilon: float) -> Iterator[str]:
-    """Say so where an owner of all answers would have a far smaller error in another way."""
+    """State whether an owner of all answers would have a far smaller error in another way."""
     if not tally.nodes or not hasattr(estimate, "frequencies"):
         return
     each: Iterable[Any] = tally.values() if isinstance(tally, GroupedTally) else [tally]

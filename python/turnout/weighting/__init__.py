@@ -1,9 +1,9 @@
 """One estimate from groups of users with different privacy levels.
 
-Users choose how much privacy they want; each group estimates the same quantity, the better the less
-private it is. Weights in inverse proportion to the variances make the combined estimate better than
-any other weights do, and cost no privacy: fair paper (Yang, Tjuawinata, Lam, Zhu, Zhao, "Fair and
-differentially private distributed frequency estimation"), section 3.2.
+Users choose how much privacy they want. Each group estimates the same quantity; less private groups
+estimate it better. Weights in inverse proportion to the variances give the best combined estimate,
+and cost no privacy: fair paper (Yang, Tjuawinata, Lam, Zhu, Zhao, "Fair and differentially private
+distributed frequency estimation"), section 3.2.
 
 >>> import turnout as tn
 >>> domain = tn.Domain(["no", "yes"])

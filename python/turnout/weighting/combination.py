@@ -1,4 +1,4 @@
-"""Combining the estimates of groups."""
+"""Combination of the estimates of groups."""
 
 from __future__ import annotations
 
@@ -32,12 +32,13 @@ class WeightedPlan:
     Attributes
     ----------
     plans
-        Those of the groups.
+        The plans of the groups.
     weights
-        Their weights, adding up to one: the estimate is the sum of weight times group estimate.
+        The weights of the groups, which add up to one. The estimate is the weighted sum of the
+        group estimates.
     implied_variance
         The variance that epsilon and the numbers of nodes and reports imply for the estimate,
-        summed over all entries; what it counts with in further combinations.
+        summed over all entries. Further combinations use it.
     """
 
     plans: tuple[Any, ...]
@@ -46,7 +47,7 @@ class WeightedPlan:
 
     @property
     def domain(self) -> Any:
-        """The answers, or the numbers, that could be given: all groups share them."""
+        """The possible answers or numbers, which all groups share."""
         return self.plans[0].domain
 
 
@@ -59,47 +60,49 @@ def combine(
 ) -> Any:
     """Combine the estimates of groups of different users drawn from one population.
 
-    The combined estimate is of that population, so its standard errors and intervals count that
-    each group is a sample of it: the variance of a group's estimate is that of its mechanism plus
-    ``f (1 - f) / n`` (for means the spread of the values over ``n``). The variances are a little
-    too large, never too small, for the union of the groups if who belongs to which group does not
-    depend on the values. If it does, the groups estimate different quantities, and so does what
-    combines them.
+    The combined estimate is of that population. So its standard errors and intervals include that
+    each group is a sample of it. The variance of a group's estimate is that of its mechanism plus
+    ``f (1 - f) / n`` (for means, the spread of the values divided by ``n``). For the union of the
+    groups, the variances are a little too large, never too small, if group membership does not
+    depend on the values. If it does, the groups estimate different quantities, and the combination
+    estimates yet another one.
 
     Parameters
     ----------
     estimates
         At least one :class:`turnout.FrequencyEstimate`, all of one domain, or at least one
-        :class:`turnout.mean.MeanEstimate`, all with the same bounds and dimensions. Taken before
-        any post-processing. Groups may differ in epsilon, mechanism, participation and method.
+        :class:`turnout.mean.MeanEstimate`, all with the same bounds and dimensions. Pass them
+        before any post-processing. Groups may differ in epsilon, mechanism, participation and
+        method.
     method
         ``"inverse_variance"`` (default) and ``"numerical"``: weights in inverse proportion to the
         variances of the groups' estimates, summed over answers or coordinates. ``"unweighted"``:
-        every user counts the same: weights in proportion to the numbers of nodes.
+        weights in proportion to the numbers of nodes, so that every user counts the same.
     variances
-        The variances of the groups' estimates that the weights are made from. By default those
-        that epsilon and the numbers of nodes and reports imply, whatever the reports say: at
-        uniform frequencies (the sum depends on the frequencies only through the sum of their
-        squares), or for values uniform between the bounds; with personal participation, those of
-        as many reports of equal weight as theirs are worth. They may be wrong, which costs
-        accuracy, not validity.
+        The variances of the groups' estimates, from which the weights are computed. By default the
+        variances that epsilon and the numbers of nodes and reports imply, independent of the
+        content of the reports. They are taken at uniform frequencies (the sum depends on the
+        frequencies only through the sum of their squares), or for values uniform between the
+        bounds. With personal participation they are those of the equivalent number of reports of
+        equal weight. Wrong variances cost accuracy, not validity.
     same_people
         Whether groups that keep the same permanent answers (:class:`turnout.Memoized` with equal
-        ``context``), as those of two budgets for a report, may be of the same people. Their errors
-        are then taken for as alike as they can be. False says that nobody is in two groups.
+        ``context``), such as groups of two budgets for a report, may have the same people. Then
+        their errors are assumed to be as correlated as possible. False means that nobody is in two
+        groups.
 
     Returns
     -------
     FrequencyEstimate or MeanEstimate
-        Of the class of the groups, with score or normal intervals: for answers that hardly anybody
-        gives the group's own exact ones cover better. Its ``plan`` is a :class:`WeightedPlan` or
+        The estimate, of the class of the groups, with score or normal intervals. For very rare
+        answers the exact intervals of a single group cover better. Its ``plan`` is a
         :class:`WeightedPlan`.
 
     Raises
     ------
     InvalidValueError
-        If there are no estimates, they differ in domain, bounds or dimensions, there is no such
-        method, or the variances do not fit.
+        If there are no estimates, they differ in domain, bounds or dimensions, the method does not
+        exist, or the variances do not fit.
     InvalidTypeError
         If they are not estimates of one class.
     EstimatorError
@@ -147,7 +150,7 @@ def combine(
 def _shares(
     method: str, given: npt.ArrayLike | None, implied: list[float], nodes: list[int]
 ) -> Floats:
-    """Choose what the groups' estimates are multiplied by."""
+    """Return the factors of the groups' estimates."""
     spread = np.array(implied)
     if given is not None:
         spread = positive("variances", given, finite=False)
@@ -166,7 +169,7 @@ def _shares(
 def _together(
     groups: Sequence[Any], method: str, shares: Floats, implied: list[float]
 ) -> tuple[Any, str, int, int]:
-    """Give the plan of a combined estimate, its method, and how many nodes and reports it has."""
+    """Return the plan, the method and the numbers of nodes and reports of a combination."""
     # Groups without weight do not count: their variances may be infinite.
     variance = float(sum(shares[j] ** 2 * implied[j] for j in np.flatnonzero(shares)))
     return (
@@ -182,7 +185,7 @@ def _left_out(groups: Sequence[Any]) -> LeftOut:
 
 
 def _model_sum(models: Sequence[StatisticModel], shares: Floats) -> StatisticModel:
-    """Add up groups: of the weighted sum of estimates, which is its own statistic."""
+    """Return the model of the weighted sum of the groups' estimates."""
     terms = [
         (share**2 / model.b**2) * np.array([model.v0, model.v1, model.v2])
         for model, share in zip(models, shares, strict=True)
@@ -192,9 +195,9 @@ def _model_sum(models: Sequence[StatisticModel], shares: Floats) -> StatisticMod
 
 
 def _degrees(parts: Sequence[Floats], freedom: Sequence[Any]) -> Floats | None:
-    """Welch and Satterthwaite: degrees of freedom of a sum of estimated variances.
+    """Return the degrees of freedom of a sum of estimated variances (Welch-Satterthwaite).
 
-    Groups whose variances are known have none; a sum of such has None.
+    Groups with known variances have none, and neither has a sum of such groups.
     """
     if all(degrees is None for degrees in freedom):
         return None
@@ -209,10 +212,10 @@ def _degrees(parts: Sequence[Floats], freedom: Sequence[Any]) -> Floats | None:
 
 
 def _population_model(group: FrequencyEstimate) -> StatisticModel | None:
-    """Take the nodes' frequencies as those of a random sample of the population.
+    """Return the model with the nodes as a random sample of the population.
 
-    For the model's variance ``v0 + v1 g + v2 g^2`` at the nodes' frequency ``g``, which has mean
-    ``f`` and variance ``f (1 - f) / n``, the mean over ``g`` plus ``b^2 f (1 - f) / n``.
+    The nodes' frequency ``g`` has mean ``f`` and variance ``f (1 - f) / n``. The new variance is
+    the mean of the model's variance ``v0 + v1 g + v2 g^2`` over ``g``, plus ``b^2 f (1 - f) / n``.
     """
     model = group.estimation.model
     if model is None or isinstance(group.plan, WeightedPlan):
@@ -275,10 +278,10 @@ def _frequencies(
 
 
 def _frequency_trace(group: FrequencyEstimate, model: StatisticModel | None) -> float:
-    """Sum the variances over answers at uniform frequencies, whatever the reports say.
+    """Sum the variances over answers at uniform frequencies, not at estimated ones.
 
-    Variances estimated from the reports would follow the estimates: a small group whose few reports
-    agree would outvote all others.
+    Variances estimated from the reports would depend on the estimates: a small group whose few
+    reports agree would outvote all others.
     """
     size, plan, estimation = group.domain.size, group.plan, group.estimation
     if isinstance(plan, WeightedPlan):
@@ -322,7 +325,7 @@ def _means(
 
 
 def _mean_trace(group: MeanEstimate) -> float:
-    """Sum the variances over coordinates for uniform values, whatever the reports say."""
+    """Sum the variances over coordinates for uniform values, not for estimated ones."""
     plan, estimation = group.plan, group.estimation
     if isinstance(plan, WeightedPlan):
         return plan.implied_variance

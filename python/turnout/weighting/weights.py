@@ -1,4 +1,4 @@
-"""Weights of groups, and the variance that they give."""
+"""Weights of groups, and the variance of the weighted estimate."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ def weights(
     *,
     method: str = "inverse_variance",
 ) -> Floats:
-    """Choose the weights of groups.
+    """Compute the weights of groups.
 
     With ``sizes``, every user of group ``j`` gives an unbiased value with variance ``V_j``, and the
     estimate is ``sum_j w_j (sum of the group's values) / sum_j n_j w_j``: the fair paper's setting.
-    Without, every group gives one estimate with variance ``V_j``.
+    Without ``sizes``, every group gives one estimate with variance ``V_j``.
 
     Parameters
     ----------
     variances
-        ``V_j``: positive; an infinite one gives the group no weight.
+        ``V_j``: positive; a group with an infinite variance gets no weight.
     sizes
-        ``n_j``: how many users each group has.
+        ``n_j``: the number of users in each group.
     method
         ``"inverse_variance"``: the closed form, equation (4) (Solution 2). ``"numerical"``: the
         combined variance minimised over the simplex (Solution 1), by BFGS in the logarithms.
-        ``"unweighted"``: all the same. The first two agree.
+        ``"unweighted"``: equal weights. The first two agree.
 
     Returns
     -------
@@ -46,8 +46,8 @@ def weights(
     Raises
     ------
     InvalidValueError
-        If there are no groups, a variance is not positive, a size is no positive whole number, all
-        variances are infinite, or there is no such method.
+        If there are no groups, a variance is not positive, a size is not a positive whole number,
+        all variances are infinite, or the method does not exist.
     InvalidTypeError
         If an argument is of the wrong type.
 
@@ -65,7 +65,7 @@ def weights(
         return np.full(spread.size, 1.0 / spread.size)
     finite = np.isfinite(spread)
     if not finite.any():
-        raise InvalidValueError("variances must hold a finite one: no group says anything")
+        raise InvalidValueError("variances must hold a finite one: no group has any information")
     # Relative to the least: nothing over- or underflows on the way.
     with np.errstate(over="ignore"):
         relative = spread / spread[finite].min()
@@ -82,8 +82,8 @@ def weights(
 def _minimum(variances: Floats, users: Floats) -> Floats:
     """Minimise ``sum n w^2 V / (sum n w)^2`` over positive weights.
 
-    In the variables ``z = w sqrt(n V)`` it is ``|z|^2 / (a z)^2`` with ``a = sqrt(n / V)``: as well
-    conditioned as can be, whatever the variances, and without other minima.
+    In the variables ``z = w sqrt(n V)`` it is ``|z|^2 / (a z)^2`` with ``a = sqrt(n / V)``. This
+    form is well conditioned for any variances, and has no other minima.
     """
     from scipy import optimize  # noqa: PLC0415
 
@@ -152,10 +152,10 @@ def combined_variance(
 
 
 def consistent_privacy(epsilons: npt.ArrayLike) -> float:
-    """Find the one epsilon that respects what every group asks for: the smallest.
+    """Return the smallest epsilon, which respects the choice of every group.
 
-    The fair paper's consistent privacy aggregation (CPA): all users get the privacy of the most
-    private group, and no weights are needed.
+    This is the fair paper's consistent privacy aggregation (CPA): all users get the privacy of the
+    most private group, and no weights are needed.
 
     Parameters
     ----------
@@ -165,14 +165,14 @@ def consistent_privacy(epsilons: npt.ArrayLike) -> float:
     Returns
     -------
     float
-        The smallest.
+        The smallest epsilon.
 
     Raises
     ------
     InvalidValueError
-        If there are none, or one is not a finite number above 0.
+        If there are no epsilons, or one is not a finite number above 0.
     InvalidTypeError
-        If ``epsilons`` is no sequence of numbers.
+        If ``epsilons`` is not a sequence of numbers.
 
     Examples
     --------
@@ -185,8 +185,8 @@ def consistent_privacy(epsilons: npt.ArrayLike) -> float:
 def sampling_variance(epsilons: npt.ArrayLike) -> Floats:
     """Compute ``V = (1 - p) / p = 1 / (e^eps - 1)`` for sampling with ``p = 1 - e^-eps``.
 
-    The variance, summed over items, of what one sampled user says of his own indicator. This
-    relation of p and epsilon is the fair paper's; it is no privacy guarantee by itself:
+    It is the variance, summed over items, of one sampled user's estimate of their own indicator.
+    This relation of p and epsilon is the fair paper's. It is not a privacy guarantee by itself:
     :class:`turnout.accounting.CountSampling` computes one.
 
     Parameters
@@ -197,14 +197,14 @@ def sampling_variance(epsilons: npt.ArrayLike) -> Floats:
     Returns
     -------
     numpy.ndarray
-        float64, one variance for each.
+        float64, one variance for each epsilon.
 
     Raises
     ------
     InvalidValueError
-        If there are none, or one is not a finite number above 0.
+        If there are no epsilons, or one is not a finite number above 0.
     InvalidTypeError
-        If ``epsilons`` is no sequence of numbers.
+        If ``epsilons`` is not a sequence of numbers.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-//! Answers, in the terms of a question, and how they are read from a line of text.
+//! Answers as codes or numbers, and how they are read from a line of text.
 
 use super::columns::Columns;
 use super::error::{Error, Result};
@@ -6,8 +6,8 @@ use super::interval::Interval;
 use super::labels::Labels;
 use super::prefixes::Prefixes;
 
-/// The answers of some people: as many codes or numbers of each as the question has
-/// [`columns`](super::Device::columns), one person after the other.
+/// The answers of some people, one person after the other. Each person has as many codes or numbers
+/// as the question has [`columns`](super::Device::columns).
 #[derive(Debug, Clone, PartialEq)]
 pub enum Answers {
     /// Codes: 0 for the first label of a question.
@@ -19,7 +19,7 @@ pub enum Answers {
 /// How answers are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Written {
-    /// As labels, or what stands for a value.
+    /// As labels, or as the text that stands for a value.
     Labels,
     /// As codes: 0 for the first label.
     Codes,
@@ -28,13 +28,13 @@ pub enum Written {
 /// What answers to a question are.
 #[derive(Debug)]
 pub(crate) enum Domain {
-    /// One of some labels.
+    /// One of several labels.
     Labels(Labels),
-    /// One of some labels to each of several questions.
+    /// One of several labels for each of several questions.
     Columns(Columns),
-    /// A value that has one of some prefixes, or none.
+    /// A value that begins with one of several prefixes, or with none of them.
     Prefixes(Prefixes),
-    /// A number within bounds, or several.
+    /// A number within bounds, or several of them.
     Numbers(Interval),
 }
 

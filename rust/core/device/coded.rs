@@ -1,4 +1,4 @@
-//! Questions whose answers have codes that one randomizer takes.
+//! Questions whose answers have codes for one randomizer.
 
 use super::answers::{Answers, Domain};
 use super::columns::{Columns, MOST_CELLS, combined};

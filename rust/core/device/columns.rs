@@ -1,5 +1,5 @@
-//! Several questions at once: an answer is a line of JSON, an object with an answer to each question by
-//! its name, or a list of them in the order of the plan.
+//! Several questions at once. An answer is a line of JSON. It is an object with the answer to each
+//! question by its name, or a list of the answers in the order of the plan.
 
 use super::error::{Error, Result, refused};
 use super::labels::Labels;

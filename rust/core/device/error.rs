@@ -1,12 +1,12 @@
-//! What a device does not do, and why.
+//! What a device refuses, and why.
 
 use crate::wire;
 
-/// Why a plan is not answered, or an answer not reported.
+/// Why a device refuses a plan or an answer.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// What the plan asks is no question, or says two things that do not go together.
+    /// The question of the plan is invalid, or its parts contradict each other.
     #[error("not a question: {0}")]
     Question(String),
 
@@ -22,11 +22,12 @@ pub enum Error {
     #[error("{0} has fresh answers, of which no state is kept")]
     Fresh(String),
 
-    /// Each person takes part with a probability that the plan does not say.
+    /// Each person takes part with a probability of their own, which the plan does not state.
     #[error("participation is personal: this device does not know its probability")]
     PersonalParticipation,
 
-    /// An answer is none of this question. What was answered is not shown: it may end in a log.
+    /// An answer does not fit this question. The error does not show the answer, because it may end
+    /// up in a log.
     #[error("answer {} {reason}", .position + 1)]
     Answer {
         /// Which of the answers, from 0.
@@ -35,26 +36,26 @@ pub enum Error {
         reason: String,
     },
 
-    /// Answers are numbers, and codes were given, or the other way round.
+    /// The question asks for numbers, and codes were given, or the other way round.
     #[error("{0}")]
     OtherAnswers(&'static str),
 
-    /// The group is none of the plan.
-    #[error("the group is none of those that the plan lists")]
+    /// The group is not one of the plan.
+    #[error("the group is not one of those that the plan lists")]
     Group,
 
-    /// One more permanent answer would be one too many.
+    /// One more permanent answer would exceed the limit.
     #[error("this device may use {most} permanent answer(s), and this would be another one")]
     Budget {
         /// How many may be used.
         most: u64,
     },
 
-    /// The state is that of another plan's permanent answers.
+    /// The state belongs to another plan's permanent answers.
     #[error("the state is of permanent answers to another question")]
     OtherState,
 
-    /// The core refuses what it was given.
+    /// The core refuses its input.
     #[error(transparent)]
     Core(#[from] crate::Error),
 
@@ -63,7 +64,7 @@ pub enum Error {
     Wire(#[from] wire::Error),
 }
 
-/// The result of what a device does.
+/// The result of a fallible function of a device.
 pub type Result<T, E = Error> = core::result::Result<T, E>;
 
 /// The error for what is no question.

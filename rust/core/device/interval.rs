@@ -1,4 +1,4 @@
-//! Numbers within bounds, as they stand in a line.
+//! Numbers within bounds, as a line states them.
 
 use super::error::Result;
 use super::members::Members;

@@ -1,4 +1,4 @@
-//! The answers that can be given to one question.
+//! The possible answers to one question.
 
 use std::collections::HashMap;
 
@@ -57,7 +57,7 @@ impl Labels {
         for (code, json) in (0..).zip(labels) {
             let no_text = || refused(format!("label {code} is no Unicode text"));
             if codes.insert(Label::of(json).ok_or_else(no_text)?, code).is_some() {
-                return Err(refused(format!("label {code} is there twice")));
+                return Err(refused(format!("label {code} is duplicated")));
             }
         }
         Ok(Self::Named(Codes(codes)))
@@ -84,7 +84,7 @@ impl Labels {
             }
             _ => self.code(answer),
         };
-        found.ok_or_else(|| format!("is none of the {}", self.size()))
+        found.ok_or_else(|| format!("is not one of the {}", self.size()))
     }
 
     /// The code of an answer that stands in JSON; `given` says that it is a code.
@@ -95,7 +95,7 @@ impl Labels {
             }
             _ => self.code(answer.raw()),
         };
-        found.ok_or_else(|| format!("is none of the {}", self.size()))
+        found.ok_or_else(|| format!("is not one of the {}", self.size()))
     }
 
     fn code(&self, text: &str) -> Option<u32> {

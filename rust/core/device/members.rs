@@ -1,4 +1,4 @@
-//! The members of descriptions, taken one by one, so that none is left unread.
+//! The members of a description, taken one by one, so that none stays unread.
 
 use std::collections::BTreeMap;
 
@@ -86,7 +86,7 @@ impl<'j, 'a> Member<'j, 'a> for String {
     }
 }
 
-/// Null is none; a member that is not there is not.
+/// Null gives `None`; a missing member does not.
 impl<'j, 'a, T: Member<'j, 'a>> Member<'j, 'a> for Option<T> {
     const WORD: &'static str = T::WORD;
 

@@ -1,10 +1,10 @@
-//! A device: from a plan and an answer to the message that is sent.
+//! A device: it makes the message to send from a plan and an answer.
 //!
-//! A [`Device`] answers the questions of all kinds whose answers are fresh; where permanent answers are
-//! asked for, a [`PermanentDevice`] does, with a state that the caller stores. The answer leaves them in
-//! no other way than randomized: errors name the place of an answer, not what it is.
+//! A [`Device`] answers questions of all kinds that ask for fresh answers. For permanent answers,
+//! use a [`PermanentDevice`], whose state the caller stores. An answer leaves them only in
+//! randomized form: errors name the position of an answer, never the answer.
 //!
-//! Kinds that installed packages of Python add are not known here: [`Error::UnknownKind`].
+//! Kinds that installed Python packages add are unknown here: [`Error::UnknownKind`].
 
 mod answers;
 mod coded;
@@ -65,14 +65,14 @@ pub struct Device {
 }
 
 impl Device {
-    /// The device of a plan. Whether the plan has expired is for the caller to
-    /// [see to](Plan::check_current).
+    /// Makes the device of a plan. This does not check whether the plan has expired: call
+    /// [`Plan::check_current`].
     ///
     /// # Errors
     ///
-    /// [`Error::UnknownKind`] for a kind of question that is not known; [`Error::Permanent`] for
-    /// permanent answers; [`Error::PersonalParticipation`]; [`Error::Question`] or [`Error::Core`] if
-    /// what is asked cannot be.
+    /// [`Error::UnknownKind`] for an unknown kind of question; [`Error::Permanent`] for permanent
+    /// answers; [`Error::PersonalParticipation`]; [`Error::Question`] or [`Error::Core`] if the
+    /// question is invalid.
     pub fn new(plan: &Plan) -> Result<Self> {
         let json = Json::read(plan.question()).map_err(|flaw| refused(flaw.to_string()))?;
         let question = question::read(&json)?;
@@ -80,7 +80,7 @@ impl Device {
         Ok(Self { question, selection: selection_of(plan)?, writer })
     }
 
-    /// What reports look like.
+    /// The layout of its reports.
     #[must_use]
     pub fn layout(&self) -> Layout {
         self.question.layout()
@@ -94,14 +94,14 @@ impl Device {
 
     /// Reads answers, a line for each person.
     ///
-    /// An answer to one question is its label: a text as it is, any other label as it stands in the
-    /// plan. Of several questions it is a line of JSON, an object by their names or a list in their
-    /// order; of numbers a number, or a list of JSON.
+    /// The answer to one question is its label: a text as it is, any other label as the plan writes
+    /// it. For several questions, the line is JSON: an object with the answers by name, or a list
+    /// in the order of the plan. For numbers, it is a number or a JSON list of numbers.
     ///
     /// # Errors
     ///
-    /// [`Error::Answer`] with the first line that is no answer; [`Error::OtherAnswers`] where codes are
-    /// given to a question for numbers.
+    /// [`Error::Answer`] with the first line that is not an answer; [`Error::OtherAnswers`] if
+    /// codes are given to a question for numbers.
     pub fn answers<'l>(
         &self,
         lines: impl IntoIterator<Item = &'l str>,
@@ -110,23 +110,23 @@ impl Device {
         self.question.domain().read(lines, written)
     }
 
-    /// The reports of those people who take part, in their order: the bytes of the integers of one after
-    /// the other, little-endian, [`Layout::bytes`] for each.
+    /// Makes the reports of those people who take part, in their order. The integers are
+    /// little-endian, and each report has [`Layout::bytes`] bytes.
     ///
     /// # Errors
     ///
-    /// [`Error::OtherAnswers`], [`Error::Answer`] or [`Error::Core`] if the answers are none of this
+    /// [`Error::OtherAnswers`], [`Error::Answer`] or [`Error::Core`] if the answers do not fit this
     /// question.
     pub fn reports(&self, answers: &Answers, noise: Noise) -> Result<Vec<u8>> {
         self.question.reports(answers, &self.selection, noise)
     }
 
-    /// The messages of those people who take part, in their order, all of one group: for each column of
-    /// groups the number of its value in the plan.
+    /// Makes the messages of those people who take part, in their order. All are of one group: for
+    /// each column of groups, `group` has the index of its value in the plan.
     ///
     /// # Errors
     ///
-    /// As for [`reports`](Self::reports); [`Error::Group`].
+    /// Those of [`reports`](Self::reports); [`Error::Group`].
     pub fn messages(&self, answers: &Answers, group: &[u32], noise: Noise) -> Result<Vec<String>> {
         let reports = self.reports(answers, noise)?;
         let message =
@@ -134,11 +134,12 @@ impl Device {
         reports.chunks(self.writer.layout().bytes().max(1)).map(message).collect()
     }
 
-    /// The message of one person; none if this person does not take part.
+    /// Makes the message of one person, or `None` if this person does not take part.
     ///
     /// # Errors
     ///
-    /// As for [`messages`](Self::messages); [`Error::OtherAnswers`] if there is not one answer.
+    /// Those of [`messages`](Self::messages); [`Error::OtherAnswers`] if there is not exactly one
+    /// answer.
     pub fn message(&self, answer: &Answers, group: &[u32], noise: Noise) -> Result<Option<String>> {
         let values = match answer {
             Answers::Codes(codes) => codes.len(),
@@ -150,7 +151,7 @@ impl Device {
         Ok(self.messages(answer, group, noise)?.pop())
     }
 
-    /// The writer of its messages.
+    /// The writer of the device's messages.
     #[must_use]
     pub const fn writer(&self) -> &MessageWriter {
         &self.writer
@@ -172,8 +173,8 @@ fn selection_of(plan: &Plan) -> Result<Selection<'static>> {
     }
 }
 
-/// Sixteen bytes from the operating system, which a message has of its own whatever the seed of the
-/// noise.
+/// Draws sixteen bytes from the operating system, which identify one message. The seed of the noise
+/// does not affect them.
 ///
 /// # Errors
 ///

@@ -1,16 +1,16 @@
-//! Where the noise comes from.
+//! The source of the noise.
 
 use sha2::{Digest, Sha256};
 
 use crate::Result;
 use crate::random::AesStreams;
 
-/// Fresh from the operating system, or of a seed.
+/// The source of the noise: the operating system, or a seed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Noise {
-    /// Nobody can draw it again.
+    /// Fresh from the operating system: nobody can draw it again.
     Fresh,
-    /// For tests and simulations only: whoever knows the seed can undo the noise.
+    /// From a seed, for tests and simulations only: anybody who knows the seed can undo the noise.
     Seed(u64),
 }
 

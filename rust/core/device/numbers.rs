@@ -1,4 +1,5 @@
-//! Questions for numbers within bounds: for a mean, of one number or of several, or for a distribution.
+//! Questions for numbers within bounds: for a mean (of one number or several), or for a
+//! distribution.
 
 use super::answers::{Answers, Domain};
 use super::error::{Error, Result};

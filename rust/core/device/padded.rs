@@ -1,4 +1,4 @@
-//! An answer that is only sometimes the own one, and otherwise a uniform one.
+//! An answer that is sometimes the person's own, and otherwise uniform.
 
 use super::answers::{Answers, Domain};
 use super::coded::check;

@@ -1,8 +1,9 @@
-//! Questions made of others: a person reports one part that is drawn, whatever the answer, or all.
+//! Questions made of other questions: a person reports one part, drawn without regard to the
+//! answer, or all of them.
 //!
-//! A report is a row of unsigned integers. Where a node draws its part, the row begins with the number
-//! of the part; what the part's randomizer reported follows, and zeros up to the width of the widest.
-//! Where it reports all parts, they stand beside each other.
+//! A report is a row of unsigned integers. If a node draws its part, the row begins with the number
+//! of the part. The report of the part's randomizer follows, then zeros up to the width of the
+//! widest part. If a node reports all parts, they stand side by side.
 
 use super::answers::{Answers, Domain};
 use super::coded::check;

@@ -1,4 +1,4 @@
-//! Permanent answers: a person's side of a collection that is repeated, with a state that is kept.
+//! Permanent answers: the person's side of a repeated collection, with a stored state.
 
 use core::fmt;
 
@@ -36,12 +36,12 @@ const STATE: Document = Document {
     optional: &[],
 };
 
-/// Answers a plan that asks for permanent answers, round after round, and limits what they tell.
+/// Answers a plan that asks for permanent answers, round after round, and limits how many are used.
 ///
-/// The [`state`](Self::state) holds a secret and which answers were given: it belongs where the answers
-/// themselves would be kept, and nowhere else. It changes only when a permanent answer is used for the
-/// first time, and must be stored before the message of that answer leaves. If it is lost, permanent
-/// answers are drawn anew, and the budget of the old ones is spent once more. Python's `MemoizedClient`
+/// The [`state`](Self::state) holds a secret and the answers that were given. Store it only where
+/// you would keep the answers themselves. It changes only when a permanent answer is used for the
+/// first time; store it before you send the message of that answer. If it is lost, permanent
+/// answers are drawn anew, and the budget of the old ones is spent again. Python's `MemoizedClient`
 /// reads and writes the same states.
 ///
 /// ```
@@ -232,13 +232,13 @@ fn context(permanent: &str, chain: &Chain, domain: &str, question: &str, per: Pe
 }
 
 impl PermanentDevice {
-    /// A device with a fresh secret, which may use so many permanent answers in its life: different
-    /// answers, or phases.
+    /// Makes a device with a fresh secret. It may use at most `most` permanent answers in its life:
+    /// different answers, or phases.
     ///
     /// # Errors
     ///
-    /// [`Error::Fresh`] for a plan of fresh answers, [`Error::PersonalParticipation`], or
-    /// [`Error::Question`] if the plan asks nothing that is known or `most` is out of range.
+    /// [`Error::Fresh`] for a plan of fresh answers; [`Error::PersonalParticipation`];
+    /// [`Error::Question`] if the plan asks an unknown question or `most` is out of range.
     pub fn new(plan: &Plan, most: u64) -> Result<Self> {
         let mut secret = [0; SECRET_BYTES];
         SysRng
@@ -247,11 +247,11 @@ impl PermanentDevice {
         Self::with_secret(plan, secret, most)
     }
 
-    /// As [`new`](Self::new), with 32 bytes that only this device knows.
+    /// Like [`new`](Self::new), with 32 bytes that only this device knows.
     ///
     /// # Errors
     ///
-    /// As for [`new`](Self::new).
+    /// Those of [`new`](Self::new).
     pub fn with_secret(plan: &Plan, secret: [u8; SECRET_BYTES], most: u64) -> Result<Self> {
         let question = Question::read(plan)?;
         if !question.possible(&[], most) {
@@ -265,13 +265,13 @@ impl PermanentDevice {
         Ok(Self { question, selection, writer, secret, most, given: Vec::new() })
     }
 
-    /// The device of which this is the [`state`](Self::state), under a plan of the same permanent
+    /// Restores the device with this [`state`](Self::state), under a plan of the same permanent
     /// answers.
     ///
     /// # Errors
     ///
-    /// [`Error::OtherState`] if they are others; [`Error::Wire`] if it is no state, or was altered;
-    /// those of [`new`](Self::new).
+    /// [`Error::OtherState`] if the plan has other permanent answers; [`Error::Wire`] if `state` is
+    /// not a state or was altered; those of [`new`](Self::new).
     pub fn restored(plan: &Plan, state: &str) -> Result<Self> {
         let json = unsealed(&STATE, state)?;
         // Nothing of it is shown: it holds a secret.
@@ -297,8 +297,8 @@ impl PermanentDevice {
         Ok(Self { question, selection, writer, secret, most, given })
     }
 
-    /// The state: secret, limit and the answers given, with a checksum. To be kept as secret as the
-    /// answers.
+    /// Returns the state: the secret, the limit and the answers given, with a checksum. Keep it as
+    /// secret as the answers.
     #[must_use]
     pub fn state(&self) -> String {
         let (format, version) = (STATE.format, STATE.version);
@@ -313,7 +313,7 @@ impl PermanentDevice {
         sealed(&text).unwrap_or_default()
     }
 
-    /// How many permanent answers were used so far: different answers, or phases.
+    /// How many permanent answers have been used so far: different answers, or phases.
     #[must_use]
     pub fn values_given(&self) -> u64 {
         self.given.len() as u64
@@ -329,18 +329,19 @@ impl PermanentDevice {
     ///
     /// # Errors
     ///
-    /// [`Error::Answer`] if it is none.
+    /// [`Error::Answer`] if the line is not an answer to the question.
     pub fn answer(&self, line: &str, written: Written) -> Result<Answers> {
         self.question.domain.read([line], written)
     }
 
-    /// The message of this round; none if this person does not take part, and then nothing is spent.
-    /// Whether the plan has expired is for the caller to [see to](Plan::check_current).
+    /// Makes the message of this round, or `None` if this person does not take part; then nothing
+    /// is spent. This does not check whether the plan has expired: call [`Plan::check_current`].
     ///
     /// # Errors
     ///
-    /// [`Error::Budget`] if the answer would be one different answer too many, whether the person takes
-    /// part or not; [`Error::Answer`] if it is none; [`Error::Group`]. After an error nothing is spent.
+    /// [`Error::Budget`] if the answer would exceed the limit of different answers, whether the
+    /// person takes part or not; [`Error::Answer`] if it does not fit the question;
+    /// [`Error::Group`]. After an error nothing is spent.
     pub fn message(
         &mut self,
         answer: &Answers,

@@ -1,5 +1,5 @@
-//! The candidates of a round that searches for frequent values: those values that have each of some
-//! prefixes, and all others.
+//! The candidates of a round that searches for frequent values: the values that begin with each of
+//! some prefixes, and all other values.
 
 use std::fmt;
 
@@ -212,7 +212,7 @@ impl Prefixes {
 
     /// The code of the value that a text stands for.
     pub(crate) fn find(&self, text: &str) -> Result<u32, String> {
-        self.code(text).ok_or_else(|| format!("is none of the {}", self.values))
+        self.code(text).ok_or_else(|| format!("is not one of the {}", self.values))
     }
 
     fn code(&self, text: &str) -> Option<u32> {

@@ -1,4 +1,4 @@
-//! What is asked: a question of one of the kinds that a plan can name.
+//! The question of a plan: one of the kinds that a plan can name.
 
 use super::answers::{Answers, Domain};
 use super::coded::Coded;

@@ -1,4 +1,4 @@
-//! The rounds of protocols: a round that searches for frequent values, and a second round.
+//! The rounds of a protocol: a round of a search for frequent values, and a second round.
 
 use super::answers::{Answers, Domain};
 use super::coded::check;

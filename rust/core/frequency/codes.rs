@@ -1,23 +1,24 @@
-//! Integer codes of a domain, in and out.
+//! Integer codes of a domain, as input and as output.
 
 use core::ops::Range;
 
 use crate::Error;
 use crate::parameters::DomainSize;
 
-/// An integer type that answers come in.
+/// An integer type of answers.
 pub trait Code: Copy + Send + Sync + 'static {
-    /// The code as an unsigned number; negative codes become huge.
+    /// The code as an unsigned number; a negative code becomes a huge one.
     fn index(self) -> u64;
 
-    /// A slice of this type.
+    /// Wraps a slice of this type.
     fn codes(codes: &[Self]) -> Codes<'_>;
 
-    /// Whether every code is below `size`, which is at most 2^32: written so that it vectorises.
+    /// Tells whether every code is below `size`, which is at most 2^32. It is written so that the
+    /// compiler vectorises it.
     fn all_below(codes: &[Self], size: u64) -> bool;
 }
 
-/// Codes of one of the integer types: what is generic over them is compiled once.
+/// Codes of any of the integer types, so that code over them is compiled only once.
 #[derive(Debug, Clone, Copy)]
 pub enum Codes<'a> {
     /// Codes of one byte.
@@ -43,13 +44,13 @@ macro_rules! with_slice {
 }
 
 impl Codes<'_> {
-    /// How many there are.
+    /// The number of codes.
     #[must_use]
     pub const fn len(self) -> usize {
         with_slice!(self, |codes| codes.len())
     }
 
-    /// Whether there are none.
+    /// Tells whether there are no codes.
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.len() == 0
@@ -95,9 +96,9 @@ fn fill(codes: impl Iterator<Item = u64>, buffer: &mut [u64]) {
     }
 }
 
-/// An integer type that reports go out in.
+/// An integer type of reports.
 pub trait ReportCode: Code + Default {
-    /// The number of different codes.
+    /// The number of different values.
     const RANGE: u64;
 
     /// The code of an index below [`Self::RANGE`].

@@ -1,9 +1,9 @@
 //! The likelihood of frequencies, from the answers that each report supports.
 //!
-//! Under a pure oracle with likelihood ratio `rho`, a report `y` of a node that holds `x` has
-//! probability `c(y) rho` if `y` supports `x` and `c(y)` if not. With frequencies `f` its likelihood
-//! is `c(y) (1 + (rho - 1) m)`, where `m` is the sum of `f` over the answers that it supports.
-//! Support comes in as bits, 64 to a word; sums over bits are looked up byte by byte.
+//! Under a pure oracle with likelihood ratio `rho`, consider a report `y` of a node that holds `x`.
+//! It has probability `c(y) rho` if `y` supports `x`, and `c(y)` if not. With frequencies `f` its
+//! likelihood is `c(y) (1 + (rho - 1) m)`, where `m` is the sum of `f` over the answers that it
+//! supports. Support is given as bits, 64 in a word; sums over bits are looked up byte by byte.
 
 use crate::parallel::{self, chunk};
 use crate::{Error, Result};
@@ -24,10 +24,10 @@ const WORDS: usize = 8;
 /// A sum for each value of a byte.
 type Table = [f64; 256];
 
-/// Reports as the answers that they support.
+/// Reports, given as the answers that they support.
 ///
-/// Row after row of `ceil(domain / 64)` words; answer `i` is bit `i % 64` of word `i / 64`. Bits
-/// beyond the domain are ignored.
+/// Each row has `ceil(domain / 64)` words; answer `i` is bit `i % 64` of word `i / 64`. Bits beyond
+/// the domain are ignored.
 #[derive(Debug, Clone, Copy)]
 pub struct SupportRows<'a> {
     bits: &'a [u64],
@@ -35,24 +35,25 @@ pub struct SupportRows<'a> {
     domain: usize,
 }
 
-/// The log-likelihood at some frequencies, and how it grows with each of them.
+/// The log-likelihood at some frequencies, and its growth with each of them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LikelihoodStep {
-    /// The mean over the reports of `L(x) / L(f)`, for each answer `x`: of a report's likelihood if
-    /// all nodes held `x` to that at the frequencies. An iterative Bayesian update multiplies the
-    /// frequencies by it. At the maximum it is at most one.
+    /// For each answer `x`, the mean over the reports of `L(x) / L(f)`. `L(x)` is a report's
+    /// likelihood if all nodes held `x`, and `L(f)` is its likelihood at the frequencies. An
+    /// iterative Bayesian update multiplies the frequencies by it. At the maximum it is at most
+    /// one.
     pub gradient: Vec<f64>,
     /// The mean over the reports of `ln(1 + (rho - 1) m)`.
     pub log_likelihood: f64,
 }
 
 impl<'a> SupportRows<'a> {
-    /// Takes rows for a domain of `domain` answers.
+    /// Makes rows for a domain of `domain` answers.
     ///
     /// # Errors
     ///
-    /// [`Error::LengthMismatch`] if the words do not divide into rows; [`Error::Integer`] if there
-    /// are no codes.
+    /// [`Error::LengthMismatch`] if the words are not a whole number of rows; [`Error::Integer`] if
+    /// the domain is empty.
     pub fn new(bits: &'a [u64], domain: usize) -> Result<Self> {
         let words = domain.div_ceil(64);
         if words == 0 {
@@ -70,19 +71,19 @@ impl<'a> SupportRows<'a> {
         })
     }
 
-    /// How many reports there are.
+    /// The number of reports.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.bits.len() / self.words
     }
 
-    /// Whether there are none.
+    /// Tells whether there are no reports.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.bits.is_empty()
     }
 
-    /// For each report, the sum of the coefficients of the answers that it supports.
+    /// Returns, for each report, the sum of the coefficients of the answers that it supports.
     ///
     /// ```
     /// use turnout_core::frequency::SupportRows;
@@ -117,9 +118,10 @@ impl<'a> SupportRows<'a> {
         })
     }
 
-    /// The log-likelihood of weighted reports and its gradient, on the current rayon pool.
+    /// Returns the log-likelihood of weighted reports and its gradient, computed on the current
+    /// rayon pool.
     ///
-    /// The frequencies are non-negative and add up to one; the weights are positive.
+    /// The frequencies must be non-negative and add up to one; the weights must be positive.
     ///
     /// ```
     /// use turnout_core::frequency::SupportRows;
@@ -134,8 +136,8 @@ impl<'a> SupportRows<'a> {
     ///
     /// # Errors
     ///
-    /// [`Error::LengthMismatch`] if there is not one frequency for each answer or not one weight for
-    /// each report, and [`Error::Accounting`] if the ratio is not a finite number of at least one.
+    /// [`Error::LengthMismatch`] if there is not one frequency for each answer, or not one weight
+    /// for each report; [`Error::Accounting`] if the ratio is not a finite number of at least one.
     pub fn step(&self, frequencies: &[f64], weights: &[f64], ratio: f64) -> Result<LikelihoodStep> {
         self.check("frequencies", frequencies.len())?;
         if weights.len() != self.len() {

@@ -1,9 +1,9 @@
 //! Frequency estimation under local differential privacy when only some nodes report.
 //!
-//! A value's path: [`Code`]s of a domain, a [`Selection`] of the nodes that take part, a randomizer
-//! ([`DirectEncoding`] or any [`FrequencyOracle`]), [`Reports`], and the [`Tally`] of sufficient
-//! statistics. Of estimation only the likelihood of whole reports needs a kernel ([`SupportRows`]); the
-//! rest lives with the caller.
+//! An answer is a [`Code`] of a domain. A [`Selection`] decides which nodes take part, and a
+//! randomizer ([`DirectEncoding`] or any [`FrequencyOracle`]) turns their codes into [`Reports`]. A
+//! [`Tally`] holds the sufficient statistics of the reports. Only one part of estimation needs a
+//! kernel, the likelihood of whole reports ([`SupportRows`]); callers do the rest.
 
 mod codes;
 mod likelihood;
@@ -27,6 +27,6 @@ pub use participation::{DesignSums, NodeProbabilities, Selection};
 pub use shared::histogram::Histogram;
 pub use tally::{Reports, Tally, WeightedSums};
 
-/// Nodes of one chunk: each chunk has random streams of its own, so that the result does not
-/// depend on which thread takes which chunk.
+/// The number of nodes in a chunk. Each chunk has random streams of its own, so the result does not
+/// depend on which thread handles which chunk.
 pub const CHUNK: usize = crate::random::SKIPS_MAXIMUM_LENGTH;

@@ -1,4 +1,4 @@
-//! What every frequency oracle can do, given how it makes and counts reports.
+//! Everything that a frequency oracle can do, given how it makes and counts reports.
 
 use super::{CHUNK, Code, Codes, NodeProbabilities, Reports, Selection, Tally, WeightedSums};
 use crate::parallel::{self, chunk, stretch};
@@ -9,58 +9,57 @@ use crate::{Error, Result};
 /// How many reports are made at once, at most.
 pub(crate) const BLOCK: usize = 256;
 
-/// The part of an oracle that differs from oracle to oracle: how a report is made, and how reports
-/// are counted.
+/// The part that differs between oracles: how to make a report, and how to count reports.
 ///
-/// A report is a row of `width` items. Every oracle here but the square wave is *pure*: a report
-/// supports some codes, the own code with probability `p*` and any other fixed code with probability
+/// A report is a row of `width` items. Every oracle here except the square wave is *pure*. That is,
+/// a report supports the own code with probability `p*`, and any other fixed code with probability
 /// `q*`.
 pub trait Randomizer: Sync {
     /// An element of a report.
     type Item: Copy + Default + Send + Sync + 'static;
 
-    /// What reports add up to before they are turned into the support of each code.
+    /// The intermediate sums of reports, from which the support of each code is computed.
     type Counter: Send;
 
-    /// The number of codes.
+    /// The domain of the codes.
     fn domain(&self) -> DomainSize;
 
-    /// How many counts a tally has: one for each code, unless something else is counted.
+    /// How many counts a tally has: one for each code, unless it counts something else.
     fn counts(&self) -> usize {
         self.domain().len()
     }
 
-    /// How many items a report has.
+    /// The number of items of a report.
     fn width(&self) -> usize;
 
-    /// The reports of at most 256 nodes, whose codes were checked.
+    /// Makes the reports of at most 256 nodes, whose codes were checked.
     ///
-    /// The running time must say no more of a code than the report does.
+    /// The running time must reveal no more about a code than the report does.
     fn report<R: Words>(&self, codes: &[u64], reports: &mut [Self::Item], rng: &mut R);
 
-    /// Whether the oracle could have made this report.
+    /// Tells whether the oracle could have made this report.
     fn valid(&self, report: &[Self::Item]) -> bool;
 
-    /// What a report is, for messages: "expected ...".
+    /// Describes a report for messages: "expected ...".
     fn expected(&self) -> String;
 
-    /// A counter of no reports.
+    /// A counter without reports.
     fn counter(&self) -> Self::Counter;
 
-    /// Counts valid reports.
+    /// Adds valid reports to a counter.
     fn count(&self, counter: &mut Self::Counter, reports: &[Self::Item]);
 
-    /// Adds two counters up.
+    /// Adds two counters.
     fn merge(&self, counter: Self::Counter, other: Self::Counter) -> Self::Counter;
 
-    /// The number of reports that support each code.
+    /// Computes the number of reports that support each code.
     fn finish(&self, counter: Self::Counter) -> Vec<u64>;
 
     /// Visits every code that a valid report supports.
     fn supported(&self, report: &[Self::Item], visit: &mut dyn FnMut(usize));
 
-    /// Visits counts with what a valid report adds to them: one to those of the codes that it
-    /// supports, unless it holds other numbers.
+    /// Visits counts with the number that a valid report adds to them. A report adds one to each
+    /// code that it supports, unless it holds other numbers.
     fn scores(&self, report: &[Self::Item], visit: &mut dyn FnMut(usize, i64)) {
         self.supported(report, &mut |code| visit(code, 1));
     }
@@ -86,11 +85,11 @@ pub trait FrequencyOracle: Randomizer {
         self.randomize_codes(C::codes(codes), selection, streams)
     }
 
-    /// As [`randomize`](Self::randomize), for codes of a type that is not known beforehand.
+    /// Like [`randomize`](Self::randomize), for codes whose type is known only at run time.
     ///
     /// # Errors
     ///
-    /// As for [`randomize`](Self::randomize).
+    /// Those of [`randomize`](Self::randomize).
     fn randomize_codes<S: Streams>(
         &self,
         codes: Codes<'_>,
@@ -141,8 +140,8 @@ pub trait FrequencyOracle: Randomizer {
     ///
     /// # Errors
     ///
-    /// [`Error::Report`] with the first of them; [`Error::LengthMismatch`] if the items are not a
-    /// whole number of reports.
+    /// [`Error::Report`] with the first such report; [`Error::LengthMismatch`] if the items are not
+    /// a whole number of reports.
     fn check(&self, reports: &[Self::Item]) -> Result<()> {
         let width = self.width();
         if !reports.len().is_multiple_of(width) {
@@ -170,7 +169,7 @@ pub trait FrequencyOracle: Randomizer {
     ///
     /// # Errors
     ///
-    /// As for [`check`](Self::check); [`Error::LengthMismatch`] if there are not as many
+    /// Those of [`check`](Self::check); [`Error::LengthMismatch`] if there are not as many
     /// probabilities as reports.
     fn tally(
         &self,
@@ -202,12 +201,13 @@ pub trait FrequencyOracle: Randomizer {
         Ok(Part::finish(self, parts, rates.is_some()))
     }
 
-    /// The tally of [`randomize`](Self::randomize), fused with it: the same streams give the same
-    /// counts, and memory does not grow with the number of nodes.
+    /// Randomizes and tallies in one step. The same streams give the same counts as
+    /// [`randomize`](Self::randomize) and [`tally`](Self::tally), and memory does not grow with the
+    /// number of nodes.
     ///
     /// # Errors
     ///
-    /// As for [`randomize`](Self::randomize).
+    /// Those of [`randomize`](Self::randomize).
     fn collect<C: Code, S: Streams>(
         &self,
         codes: &[C],
@@ -217,11 +217,11 @@ pub trait FrequencyOracle: Randomizer {
         self.collect_codes(C::codes(codes), selection, streams)
     }
 
-    /// As [`collect`](Self::collect), for codes of a type that is not known beforehand.
+    /// Like [`collect`](Self::collect), for codes whose type is known only at run time.
     ///
     /// # Errors
     ///
-    /// As for [`randomize`](Self::randomize).
+    /// Those of [`randomize`](Self::randomize).
     fn collect_codes<S: Streams>(
         &self,
         codes: Codes<'_>,
@@ -244,12 +244,12 @@ pub trait FrequencyOracle: Randomizer {
         Ok(Part::finish(self, parts, personal))
     }
 
-    /// Which codes each report supports: one row of `ceil(k / 64)` words for each report, code `i`
-    /// in bit `i % 64` of word `i / 64`.
+    /// Returns which codes each report supports: one row of `ceil(k / 64)` words for each report,
+    /// with code `i` in bit `i % 64` of word `i / 64`.
     ///
     /// # Errors
     ///
-    /// As for [`check`](Self::check).
+    /// Those of [`check`](Self::check).
     fn supports(&self, reports: &[Self::Item]) -> Result<Vec<u64>> {
         self.check(reports)?;
         let words = self.domain().len().div_ceil(64);

@@ -1,4 +1,4 @@
-//! Who takes part.
+//! Which nodes take part.
 
 use super::CHUNK;
 use crate::parallel::{self, chunk};
@@ -6,10 +6,10 @@ use crate::parameters::Probability;
 use crate::random::{Bernoulli, Purpose, Skips, Streams};
 use crate::{Error, Result};
 
-/// The participation probabilities of single nodes, checked.
+/// The checked participation probabilities of single nodes.
 ///
-/// Each is in `[2^-30, 1]`: a node that almost never reports would need a weight that drowns all
-/// others, and one that never reports cannot be represented.
+/// Each is in `[2^-30, 1]`. A node that almost never reports would need a weight that drowns all
+/// others, and a node that never reports cannot be represented.
 #[derive(Debug, Clone, Copy)]
 pub struct NodeProbabilities<'a>(&'a [f64]);
 
@@ -21,7 +21,7 @@ impl<'a> NodeProbabilities<'a> {
     ///
     /// # Errors
     ///
-    /// [`Error::NodeProbability`] with the first value out of range.
+    /// [`Error::NodeProbability`] with the first value that is out of range.
     pub fn new(probabilities: &'a [f64]) -> Result<Self> {
         let accepted = Self::MINIMUM..=1.0;
         match probabilities.iter().position(|value| !accepted.contains(value)) {
@@ -36,7 +36,7 @@ impl<'a> NodeProbabilities<'a> {
         self.0
     }
 
-    /// What the estimators need to know of the nodes that did not report.
+    /// Returns what the estimators need to know about the nodes that did not report.
     #[must_use]
     pub fn design(self) -> DesignSums {
         let sums = parallel::map(self.0.len().div_ceil(CHUNK), |index| {
@@ -47,12 +47,13 @@ impl<'a> NodeProbabilities<'a> {
     }
 }
 
-/// Sums over *all* nodes, reporting or not, in units of 2^-64: exact to add up in any order.
+/// Sums over *all* nodes, reporting or not, in units of 2^-64. They are exact, so the order of
+/// adding does not matter.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DesignSums {
-    /// Sum of the participation probabilities.
+    /// The sum of the participation probabilities.
     pub probability: u128,
-    /// Sum of their squares.
+    /// The sum of their squares.
     pub probability_squared: u128,
 }
 
@@ -121,7 +122,7 @@ impl<'a> Selection<'a> {
         }
     }
 
-    /// Whether every node is certain to report.
+    /// Tells whether every node is certain to report.
     #[must_use]
     pub const fn is_everyone(&self) -> bool {
         matches!(self.0, Rule::Everyone)
@@ -141,8 +142,8 @@ impl<'a> Selection<'a> {
         }
     }
 
-    /// The positions of those of `nodes` nodes that take part, ascending: of the nodes whose reports
-    /// a call with the same streams gives, in their order.
+    /// Returns the positions of those of `nodes` nodes that take part, in ascending order. They are
+    /// the nodes whose reports a call with the same streams returns, in the same order.
     ///
     /// # Errors
     ///

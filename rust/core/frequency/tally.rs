@@ -3,8 +3,8 @@
 /// The reports of the nodes that took part, in the order of the nodes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reports<O> {
-    /// The items of all reports, one report after the other: one code for each report of direct
-    /// encoding.
+    /// The items of all reports, one report after the other. In direct encoding a report is one
+    /// code.
     pub codes: Vec<O>,
     /// The participation probability of each reporting node, if every node has its own.
     pub probabilities: Option<Vec<f64>>,
@@ -23,18 +23,18 @@ pub struct Tally {
 
 /// Sums of the inverse participation probabilities of the nodes that reported.
 ///
-/// In units of 2^-32, each weight rounded to the nearest unit: the sums are exact integers, so
-/// tallies that are merged in another order are still equal.
+/// The unit is 2^-32, and each weight is rounded to the nearest unit. The sums are exact integers,
+/// so the order in which tallies are merged does not matter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WeightedSums {
-    /// Sum of `1/pi` over the reports that support each code; of `score/pi` where reports hold
-    /// scores, in two's complement.
+    /// The sum of `1/pi` over the reports that support each code. If reports hold scores, the sum
+    /// of `score/pi`, in two's complement.
     pub inverse: Vec<u128>,
-    /// Sum of `1/pi^2` over the reports that support each code.
+    /// The sum of `1/pi^2` over the reports that support each code.
     pub inverse_squared: Vec<u128>,
-    /// Sum of `1/pi` over all reports.
+    /// The sum of `1/pi` over all reports.
     pub total: u128,
-    /// Sum of `1/pi^2` over all reports.
+    /// The sum of `1/pi^2` over all reports.
     pub total_squared: u128,
 }
 

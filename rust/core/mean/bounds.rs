@@ -1,4 +1,4 @@
-//! What values can be.
+//! The bounds and the number of coordinates of values.
 
 use super::UNIT;
 use crate::frequency::CHUNK;
@@ -27,7 +27,7 @@ impl Bounds {
     /// # Errors
     ///
     /// [`Error::Bounds`] unless both are finite, the lower is below the upper, and their distance
-    /// is from 1e-100 to 1e100, so that variances stay within floating-point range.
+    /// is from 1e-100 to 1e100. Then variances stay within floating-point range.
     pub fn new(low: f64, high: f64) -> Result<Self> {
         if low.is_finite() && (1e-100..=1e100).contains(&(high - low)) {
             Ok(Self { low, high })
@@ -48,8 +48,8 @@ impl Bounds {
         self.high
     }
 
-    /// Where a value within the bounds lies, from 0 to `2^63`: linear, but for the rounding of a
-    /// difference and of a quotient to 53 binary digits.
+    /// Maps a value within the bounds to a position from 0 to `2^63`. The map is linear, except
+    /// that a difference and a quotient are rounded to 53 binary digits.
     #[inline]
     #[must_use]
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "in [0, 2^63]")]
@@ -59,9 +59,11 @@ impl Bounds {
         ((share * UNIT as f64) as u64).min(UNIT)
     }
 
-    /// The bin of each value, of so many of equal width: the last one has its upper edge too.
+    /// Returns the bin of each value, of `bins` bins of equal width. The upper edge belongs to the
+    /// last bin.
     ///
-    /// Whole numbers whose bins are one wide are in the bin that begins with them.
+    /// If bins are one wide and begin at whole numbers, a whole number is in the bin that begins
+    /// with it.
     ///
     /// # Errors
     ///
@@ -155,7 +157,7 @@ impl Dimensions {
         self.0 as usize
     }
 
-    /// Never true: there is at least one coordinate.
+    /// Returns false: there is at least one coordinate.
     #[must_use]
     pub const fn is_empty(self) -> bool {
         false

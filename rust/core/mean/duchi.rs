@@ -1,18 +1,19 @@
 //! Duchi's mechanism: one of two cells for every coordinate.
 //!
-//! Duchi, Jordan, Wainwright, "Minimax optimal procedures for locally private estimation" (2018);
-//! in one dimension algorithm 1 of Wang et al., "Collecting and analyzing multidimensional data with
-//! local differential privacy" (ICDE 2019): the upper cell with a probability between `W / 2^64` and
-//! `A / 2^64`, linear in the value, where `A + W = 2^64` and `A <= e^eps W`, proven.
+//! Source: Duchi, Jordan, Wainwright, "Minimax optimal procedures for locally private estimation"
+//! (2018). In one dimension it is algorithm 1 of Wang et al., "Collecting and analyzing
+//! multidimensional data with local differential privacy" (ICDE 2019). The upper cell has a
+//! probability between `W / 2^64` and `A / 2^64`, linear in the value, where `A + W = 2^64` and `A
+//! <= e^eps W`, proven.
 //!
-//! In `d` dimensions every coordinate is first rounded at random to a corner `v` of the cube; the
-//! report is a corner `t`, with weight `A` if it agrees with `v` in more than half of the
-//! coordinates and `W` otherwise. **Ties count as disagreement.** As printed (algorithm 3 of Wang et
-//! al.) corners that agree in exactly half of the coordinates, which exist for even `d`, belong to
-//! both sides: then a tie is `e^eps + 1` times as likely as a corner on the other side, which is
-//! above the promised `e^eps` (shown by enumeration in the tests). The rule here, and the factor
-//! that makes it unbiased, are those of Nguyen et al., "Collecting and analyzing data from smart
-//! device users with local differential privacy" (2016).
+//! In `d` dimensions every coordinate is first rounded at random to a corner `v` of the cube. The
+//! report is a corner `t`. Its weight is `A` if it agrees with `v` in more than half of the
+//! coordinates, and `W` otherwise. **Ties count as disagreement.** For even `d`, some corners agree
+//! in exactly half of the coordinates. As printed (algorithm 3 of Wang et al.), these belong to
+//! both sides. Then a tie is `e^eps + 1` times as likely as a corner on the other side. That is
+//! above the promised `e^eps`, as the tests show by enumeration. The rule here is that of Nguyen et
+//! al., "Collecting and analyzing data from smart device users with local differential privacy"
+//! (2015), and so is the factor that makes it unbiased.
 
 use super::path::Mechanism;
 use super::{Bounds, Dimensions, UNIT, informative, logarithm_up, smallest, too_small};
@@ -46,11 +47,11 @@ pub struct Duchi {
 }
 
 impl Duchi {
-    /// The mechanism for an epsilon and values of some coordinates.
+    /// Makes the mechanism for an epsilon and values with some coordinates.
     ///
     /// # Errors
     ///
-    /// [`Error::Accounting`](crate::Error::Accounting) if epsilon is below 1e-9 or so.
+    /// [`Error::Accounting`](crate::Error::Accounting) if epsilon is below about 1e-9.
     pub fn new(epsilon: Epsilon, bounds: Bounds, dimensions: Dimensions) -> Result<Self> {
         let exponential = ExponentialBounds::new(epsilon.get());
         let few = smallest(UNIT, |few| exponential.at_least(complement(few), few.into()))
@@ -59,20 +60,20 @@ impl Duchi {
         Ok(Self { epsilon, bounds, dimensions, few })
     }
 
-    /// The epsilon that was asked for.
+    /// The epsilon that was requested.
     #[must_use]
     pub const fn epsilon(&self) -> Epsilon {
         self.epsilon
     }
 
-    /// `(A, W)`: the weights of a report on the side of the value, and of any other. Their sum is
-    /// 2^64; the guarantee is `ln(A / W)`, exactly.
+    /// `(A, W)`: the weights of a report on the side of the value, and of any other report. Their
+    /// sum is 2^64; the guarantee is `ln(A / W)`, exactly.
     #[must_use]
     pub const fn words(&self) -> (u128, u64) {
         (complement(self.few), self.few)
     }
 
-    /// The realised epsilon `ln(A / W)`, rounded up: never above what was asked for.
+    /// The realised epsilon `ln(A / W)`, rounded up. It is never above the requested epsilon.
     #[must_use]
     pub fn realized_epsilon(&self) -> f64 {
         let (many, few) = self.words();

@@ -1,16 +1,18 @@
-//! The hybrid mechanism: the piecewise mechanism most of the time, Duchi's for the rest.
+//! The hybrid mechanism: the piecewise mechanism most of the time, and Duchi's otherwise.
 //!
-//! Wang et al., "Collecting and analyzing multidimensional data with local differential privacy"
-//! (ICDE 2019), section III.C. The variance of the piecewise mechanism grows with the square of the
-//! value, that of Duchi's falls with it; mixed with the right weights their sum does not depend on
-//! the value. Duchi's two answers lie within the range of the piecewise mechanism, so here they are
-//! two cells of its grid, mirror images of each other: the mean of a report stays linear in the
-//! value wherever they are. A cell that both can give is at most as telling as the one or the other.
+//! Source: Wang et al., "Collecting and analyzing multidimensional data with local differential
+//! privacy" (ICDE 2019), section III.C. The variance of the piecewise mechanism grows with the
+//! square of the value, and that of Duchi's mechanism falls with it. Mixed with the right weights,
+//! their sum does not depend on the value. Duchi's two answers lie within the range of the
+//! piecewise mechanism, so here they are two cells of its grid, mirror images of each other. The
+//! mean of a report is linear in the value wherever these cells are. A cell that both mechanisms
+//! can give reveals at most as much as the more revealing mechanism.
 //!
-//! The piecewise mechanism gives a cell that says nothing with the probability `M / 2^64`; Duchi's
-//! is taken with the same, which is the published `e^(-eps/2)` for the continuous mechanism, and
-//! makes the variance constant. Up to an epsilon of [`ALONE`], which the paper rounds to .61, Duchi's mechanism alone has the smaller
-//! worst-case variance, for any weights.
+//! The piecewise mechanism gives a cell that carries no information with probability `M / 2^64`.
+//! Duchi's mechanism is used with the same probability, which makes the variance constant; for the
+//! continuous mechanism it is the published `e^(-eps/2)`. Up to an epsilon of [`ALONE`], which the
+//! paper rounds to .61, Duchi's mechanism alone has a smaller worst-case variance than with any
+//! weights.
 
 use super::path::Mechanism;
 use super::{Bounds, Dimensions, Duchi, Piecewise, UNIT};
@@ -18,10 +20,10 @@ use crate::Result;
 use crate::parameters::Epsilon;
 use crate::random::Words;
 
-/// At this epsilon of a coordinate, and below, Duchi's mechanism alone.
+/// The largest epsilon of a coordinate at which Duchi's mechanism alone is used.
 ///
-/// The root of `3 (x^2 + 1)^2 = (x + 1)^2 (x + 3)` with `x = e^(eps/2)`, where the variances for a
-/// value of zero are equal.
+/// It is the root of `3 (x^2 + 1)^2 = (x + 1)^2 (x + 3)` with `x = e^(eps/2)`, where the variances
+/// for a value of zero are equal.
 pub const ALONE: f64 = 0.609_352_493;
 
 /// The hybrid mechanism.
@@ -51,11 +53,11 @@ pub struct Hybrid {
 }
 
 impl Hybrid {
-    /// The mechanism for an epsilon and values of some coordinates.
+    /// Makes the mechanism for an epsilon and values with some coordinates.
     ///
     /// # Errors
     ///
-    /// [`Error::Accounting`](crate::Error::Accounting) if epsilon is below 1e-9 or so.
+    /// [`Error::Accounting`](crate::Error::Accounting) if epsilon is below about 1e-9.
     pub fn new(epsilon: Epsilon, bounds: Bounds, dimensions: Dimensions) -> Result<Self> {
         let piecewise = Piecewise::new(epsilon, bounds, dimensions)?;
         let one = Dimensions::new(1)?;
@@ -74,29 +76,30 @@ impl Hybrid {
         Ok(Self { duchi, upper, piecewise, alone: false })
     }
 
-    /// `(u, W)`: the larger of the two cells that Duchi's mechanism gives, the other being its
-    /// mirror image, and its [`words`](Duchi::words) for the side that is not that of the value.
+    /// `(u, W)`: `u` is the larger of the two cells of Duchi's mechanism, and the other is its
+    /// mirror image. `W` is the weight in its [`words`](Duchi::words) for the side away from the
+    /// value.
     #[must_use]
     pub const fn ends(&self) -> (u64, u64) {
         (self.upper, self.duchi.words().1)
     }
 
-    /// `(w, M)`: the [law](Piecewise::law) of the piecewise mechanism, where there is one; Duchi's
-    /// is taken with probability `M / 2^64`.
+    /// `(w, M)`: the [law](Piecewise::law) of the piecewise mechanism, if it is used. Duchi's
+    /// mechanism is used with probability `M / 2^64`.
     #[must_use]
     pub const fn law(&self) -> Option<(u64, u64)> {
         if self.alone { None } else { Some(self.piecewise.law()) }
     }
 
-    /// The largest likelihood ratio of one reported cell, as numerator and denominator. The whole
-    /// report has this to the power of [`sampled`](Mechanism::sampled).
+    /// The largest likelihood ratio of one reported cell, as numerator and denominator. The ratio
+    /// of the whole report is this to the power of [`sampled`](Mechanism::sampled).
     #[must_use]
     pub const fn ratio(&self) -> (u128, u128) {
         let (many, few) = self.duchi.words();
         if self.alone { (many, few as u128) } else { self.piecewise.ratio() }
     }
 
-    /// The realised epsilon of a report, rounded up: never above what was asked for.
+    /// The realised epsilon of a report, rounded up. It is never above the requested epsilon.
     #[must_use]
     pub fn realized_epsilon(&self) -> f64 {
         if self.alone { self.duchi.realized_epsilon() } else { self.piecewise.realized_epsilon() }

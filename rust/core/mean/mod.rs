@@ -1,16 +1,17 @@
 //! Mean estimation under local differential privacy when only some nodes report.
 //!
-//! A node holds `d` numbers within public [`Bounds`]. A [`Mechanism`] makes of them a report of
+//! A node holds `d` numbers within public [`Bounds`]. From them a [`Mechanism`] makes a report of
 //! cells on a fixed grid, so that nothing leaks through the digits of floating-point numbers:
 //!
 //! * [`Duchi`]: one of two cells for every coordinate;
-//! * [`Piecewise`]: a cell of a fine grid for some coordinates, near the value with high
+//! * [`Piecewise`]: for some coordinates, a cell of a fine grid, near the value with high
 //!   probability;
-//! * [`Hybrid`]: the one or the other, for a variance that does not depend on the value.
+//! * [`Hybrid`]: one or the other, for a variance that does not depend on the value.
 //!
-//! The law of a cell is linear in the value, so the cell's offset from the middle of the grid, times
-//! [`Mechanism::scale`], is an unbiased estimate of the value on the scale where the bounds are -1
-//! and 1. [`MeanSums`] are the sufficient statistics: sums of cells and of their squares.
+//! The law of a cell is linear in the value. So the cell's offset from the middle of the grid,
+//! times [`Mechanism::scale`], is an unbiased estimate of the value. Its scale is that on which the
+//! bounds are -1 and 1. The sufficient statistics, [`MeanSums`], are sums of cells and of their
+//! squares.
 
 mod bounds;
 mod duchi;

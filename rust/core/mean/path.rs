@@ -1,4 +1,4 @@
-//! The path of values: selection, randomization, sums.
+//! From values to sums: selection, randomization, addition.
 
 use super::{Bounds, Dimensions, MeanSums};
 use crate::frequency::{CHUNK, NodeProbabilities, ReportCode, Selection};
@@ -9,21 +9,22 @@ use crate::{Error, Result};
 /// The reports of the nodes that took part, in the order of the nodes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MeanReports<O> {
-    /// [`Mechanism::sampled`] cells for each report.
+    /// The cells, [`Mechanism::sampled`] for each report.
     pub cells: Vec<O>,
-    /// The coordinate of each cell, ascending in a report, unless all are reported.
+    /// The coordinate of each cell, in ascending order within a report, unless all coordinates are
+    /// reported.
     pub coordinates: Option<Vec<u16>>,
     /// The participation probability of each reporting node, if every node has its own.
     pub probabilities: Option<Vec<f64>>,
 }
 
-/// What a mechanism for means does with the values of one node, and what follows for all.
+/// How a mechanism for means randomizes the values of one node, and what follows for all nodes.
 ///
 /// Values of `n` nodes with `d` coordinates are a slice of `n d` numbers, node by node. Everything
-/// runs on the current rayon pool; results depend on the streams alone, not on the number of
+/// runs on the current rayon pool. The results depend on the streams alone, not on the number of
 /// threads.
 pub trait Mechanism: Sync {
-    /// What values can be.
+    /// The bounds of the values.
     fn bounds(&self) -> Bounds;
 
     /// How many numbers a node holds.
@@ -32,11 +33,11 @@ pub trait Mechanism: Sync {
     /// The number of cells of the grid, at most 2^32.
     fn cells(&self) -> u64;
 
-    /// How many coordinates a report is about.
+    /// How many coordinates a report covers.
     fn sampled(&self) -> usize;
 
-    /// What makes `2 cell - (cells - 1)` an unbiased estimate of a reported coordinate, on the
-    /// scale where the bounds are -1 and 1.
+    /// The factor that makes `2 cell - (cells - 1)` an unbiased estimate of a reported coordinate,
+    /// on the scale where the bounds are -1 and 1.
     fn scale(&self) -> f64;
 
     /// Makes the report of one node: a cell for each of [`sampled`](Self::sampled) coordinates.
@@ -54,9 +55,9 @@ pub trait Mechanism: Sync {
     ///
     /// # Errors
     ///
-    /// [`Error::OutsideBounds`] if a value of any node is outside the bounds, whether it takes part
-    /// or not; [`Error::LengthMismatch`] if values or probabilities do not fit;
-    /// [`Error::DomainSize`] if the cells do not fit the type of the reports.
+    /// [`Error::OutsideBounds`] if a value of any node is outside the bounds, whether the node
+    /// takes part or not; [`Error::LengthMismatch`] if values or probabilities have the wrong
+    /// length; [`Error::DomainSize`] if the cells do not fit the type of the reports.
     fn randomize<O: ReportCode, S: Streams>(
         &self,
         values: &[f64],
@@ -98,12 +99,13 @@ pub trait Mechanism: Sync {
         Ok(reports)
     }
 
-    /// The sums over the reports of [`randomize`](Self::randomize), fused with it: the same streams
-    /// give the same sums, and memory does not grow with the number of nodes.
+    /// Randomizes and adds up in one step. The same streams give the same sums as
+    /// [`randomize`](Self::randomize) and [`tally`](Self::tally), and memory does not grow with the
+    /// number of nodes.
     ///
     /// # Errors
     ///
-    /// As for [`randomize`](Self::randomize).
+    /// Those of [`randomize`](Self::randomize).
     fn collect<S: Streams>(
         &self,
         values: &[f64],
@@ -141,9 +143,9 @@ pub trait Mechanism: Sync {
     ///
     /// # Errors
     ///
-    /// [`Error::CodeOutsideDomain`] if a cell or a coordinate is none; [`Error::LengthMismatch`] if
-    /// cells, coordinates and probabilities do not fit; [`Error::Accounting`] if the coordinates
-    /// of a report are not ascending.
+    /// [`Error::CodeOutsideDomain`] if a cell or a coordinate does not exist;
+    /// [`Error::LengthMismatch`] if the lengths of cells, coordinates and probabilities do not fit
+    /// together; [`Error::Accounting`] if the coordinates of a report do not ascend.
     fn tally<O: ReportCode>(
         &self,
         cells: &[O],

@@ -1,17 +1,17 @@
 //! The piecewise mechanism on an integer grid.
 //!
-//! Wang et al., "Collecting and analyzing multidimensional data with local differential privacy"
-//! (ICDE 2019), algorithms 2 and 4. There the report is a real number whose density is high on a
-//! window around the value and low elsewhere. Here it is one of `G` cells: the window is `w`
-//! neighbouring cells, and a report is uniform over the window, or, with probability `M / 2^64`,
-//! uniform over all cells. A cell of the window is `1 + (2^64 - M) G / (M w) <= e^eps` times as
-//! likely as any other, proven. The window starts at one of `G - w + 1` cells; the value is mapped
-//! to a real number in `[0, G - w]` and rounded at random to a neighbouring whole number, with exact
-//! probabilities, so the mean of a report is linear in the value. `w / G` is next to the optimum
-//! `1 / (e^(eps/2) + 1)`.
+//! Source: Wang et al., "Collecting and analyzing multidimensional data with local differential
+//! privacy" (ICDE 2019), algorithms 2 and 4. There the report is a real number whose density is
+//! high in a window around the value and low elsewhere. Here the report is one of `G` cells, and
+//! the window is `w` neighbouring cells. With probability `M / 2^64` a report is uniform over all
+//! cells, otherwise over the window. A cell of the window is `1 + (2^64 - M) G / (M w) <= e^eps`
+//! times as likely as any other, proven. The window starts at one of `G - w + 1` cells. The value
+//! is mapped to a real number in `[0, G - w]`, and rounded at random to a neighbouring whole
+//! number. The probabilities are exact, so the mean of a report is linear in the value. `w / G` is
+//! next to the optimum `1 / (e^(eps/2) + 1)`.
 //!
-//! Of `d` coordinates `k = max(1, min(d, floor(eps / 2.5)))` are reported, chosen at random, each
-//! with `eps / k`.
+//! Of `d` coordinates, `k = max(1, min(d, floor(eps / 2.5)))` are chosen at random and reported,
+//! each with `eps / k`.
 
 use super::path::Mechanism;
 use super::{Bounds, Dimensions, UNIT, informative, logarithm_up, smallest, too_small};
@@ -59,11 +59,11 @@ pub struct Piecewise {
 }
 
 impl Piecewise {
-    /// The mechanism for an epsilon and values of some coordinates.
+    /// Makes the mechanism for an epsilon and values with some coordinates.
     ///
     /// # Errors
     ///
-    /// [`Error::Accounting`](crate::Error::Accounting) if epsilon is below 1e-9 or so.
+    /// [`Error::Accounting`](crate::Error::Accounting) if epsilon is below about 1e-9.
     pub fn new(epsilon: Epsilon, bounds: Bounds, dimensions: Dimensions) -> Result<Self> {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most 16")]
         let sampled = ((epsilon.get() / 2.5) as u64).clamp(1, dimensions.get());
@@ -84,27 +84,28 @@ impl Piecewise {
         Ok(Self { epsilon, bounds, dimensions, sampled, share, cells, window, anywhere })
     }
 
-    /// The epsilon that was asked for.
+    /// The epsilon that was requested.
     #[must_use]
     pub const fn epsilon(&self) -> Epsilon {
         self.epsilon
     }
 
-    /// `(w, M)`: the cells of the window, and how many of the 2^64 words make a cell uniform over
-    /// the whole grid instead.
+    /// `(w, M)`: how many cells the window has, and how many of the 2^64 words make a cell uniform
+    /// over the whole grid instead.
     #[must_use]
     pub const fn law(&self) -> (u64, u64) {
         (self.window, self.anywhere)
     }
 
-    /// How likely a cell of the window is against any other, as numerator and denominator: of one
-    /// coordinate. The whole report has this to the power of [`sampled`](Mechanism::sampled).
+    /// How many times as likely a cell of the window is as any other, as numerator and denominator,
+    /// for one coordinate. The ratio of the whole report is this to the power of
+    /// [`sampled`](Mechanism::sampled).
     #[must_use]
     pub const fn ratio(&self) -> (u128, u128) {
         ratio(self.cells, self.window, self.anywhere)
     }
 
-    /// The realised epsilon of a report, rounded up: never above what was asked for.
+    /// The realised epsilon of a report, rounded up. It is never above the requested epsilon.
     #[must_use]
     pub fn realized_epsilon(&self) -> f64 {
         let one = self.realized_share();

@@ -1,11 +1,11 @@
-//! Sufficient statistics: exact integer sums, equal in whatever order they are added up.
+//! Sufficient statistics: exact integer sums, equal in any order of adding.
 
 /// A sum of products of up to 192 bits: `low + 2^64 high`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Wide {
-    /// Sum of the low 64 bits of the terms.
+    /// The sum of the low 64 bits of the terms.
     pub low: u128,
-    /// Sum of what is above them.
+    /// The sum of the higher bits of the terms.
     pub high: u128,
 }
 
@@ -55,7 +55,7 @@ pub struct MeanSums {
     pub received: u64,
     /// For every coordinate.
     pub coordinates: Vec<CoordinateSums>,
-    /// The same weighted, if every node has its own participation probability.
+    /// The same sums with weights, if every node has its own participation probability.
     pub weighted: Option<Vec<WeightedMoments>>,
 }
 

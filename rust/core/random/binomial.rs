@@ -7,22 +7,22 @@ use rand::Rng;
 use super::uniform_below;
 use crate::stirling::stirling_error;
 
-/// A binomial count: the number of successes in `trials` trials of probability `probability`.
+/// Draws a binomial count: the number of successes in `trials` trials of probability `probability`.
 ///
-/// With a mean and a mean of failures of at least 10, transformed rejection with a squeeze: Hoermann,
-/// "The generation of binomial random variates", J. Stat. Comput. Simul. 46 (1993), algorithm BTRS.
-/// Four of five draws need no mass, and nearly all others nothing but an enclosure of it by three
-/// terms of a series. Else rejection from a hat of blocks. Let `m` be the mode and `s` a width at
-/// which the mass has at least halved on both sides. The binomial mass is log-concave, so `j` widths away it is at most
-/// `2^-j` of the mode's: blocks of width `s`, chosen by the leading zeros of a random word, cover
-/// it, and about half of the draws are accepted, for any number of trials. Compare Bringmann,
-/// Kuhn, Panagiotou, Peter, Thomas, "Internal DLA: efficient simulation of a physical growth
-/// model", ICALP 2014.
+/// If the expected numbers of successes and of failures are both at least 10, it uses transformed
+/// rejection with a squeeze. Source: Hoermann, "The generation of binomial random variates", J.
+/// Stat. Comput. Simul. 46 (1993), algorithm BTRS. Four of five draws need no mass, and nearly all
+/// others need only an enclosure of it by three terms of a series. Otherwise it rejects from a hat
+/// of blocks. Let `m` be the mode, and `s` a width at which the mass has at least halved on both
+/// sides. The binomial mass is log-concave, so `j` widths away it is at most `2^-j` of the mode's.
+/// Blocks of width `s`, chosen by the leading zeros of a random word, cover it. About half of the
+/// draws are accepted, for any number of trials. Compare Bringmann, Kuhn, Panagiotou, Peter,
+/// Thomas, "Internal DLA: efficient simulation of a physical growth model", ICALP 2014.
 ///
-/// No normal approximation is made. The acceptance probability is evaluated in double precision
-/// through Loader's saddle-point form; its relative error stays below 1e-9 up to 10^15 trials (a
-/// test compares it with exact rationals), so the law is exact to that precision. It serves
-/// simulation; no privacy guarantee rests on it.
+/// It uses no normal approximation. The acceptance probability is evaluated in double precision
+/// through Loader's saddle-point form. Its relative error stays below 1e-9 up to 10^15 trials (a
+/// test compares it with exact rationals), so the law is exact to that precision. Only simulation
+/// uses this: no privacy guarantee depends on it.
 ///
 /// `probability` is clamped to [0, 1]; a NaN counts as zero.
 ///

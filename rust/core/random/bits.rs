@@ -12,12 +12,12 @@ const STEP: usize = 8;
 /// with probability 0.22: measured, this is the number that takes the least time.
 const ROUNDS: usize = 8;
 
-/// Independent bits, each of which is one with probability exactly `threshold / 2^64`.
+/// Independent bits that are each one with probability exactly `threshold / 2^64`.
 ///
 /// Lane `i` of a word stands for a uniform number that is compared with the threshold, digit by
-/// digit from the most significant one: one random word holds a digit of 64 numbers. The few that
-/// agree with the threshold in the first eight digits are settled by a word each. About eight and a
-/// half random words make 64 bits, instead of 64.
+/// digit from the most significant one. One random word holds a digit of 64 numbers. The few
+/// numbers that agree with the threshold in the first eight digits are decided by one word each. So
+/// 64 bits take about eight and a half random words instead of 64.
 ///
 /// ```
 /// use turnout_core::random::{AesStreams, BiasedBits, Purpose, Streams};
@@ -40,7 +40,7 @@ pub struct BiasedBits {
 }
 
 impl BiasedBits {
-    /// Bits that are one with probability `threshold / 2^64`.
+    /// Makes bits that are one with probability `threshold / 2^64`.
     #[must_use]
     pub const fn new(threshold: u64) -> Self {
         let needed = (u64::BITS - threshold.trailing_zeros()) as usize;

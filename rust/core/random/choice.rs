@@ -9,10 +9,10 @@ use crate::{Error, Result, parallel};
 /// Draws of one stream: a chunk has a stream of its own, whichever thread takes it.
 const CHUNK: usize = 4096;
 
-/// An index, chosen with probability exactly `weight / total`.
+/// Chooses an index with probability exactly `weight / total`.
 ///
-/// All weights are read whatever is chosen. The weights must not all be zero and must add up to
-/// less than 2^64: without a total there is no choice, and the first index is given.
+/// It reads all weights, whatever it chooses. The weights must not all be zero, and must add up to
+/// less than 2^64. If they are all zero, it returns the first index.
 ///
 /// ```
 /// use turnout_core::random::{AesStreams, Purpose, Streams};
@@ -34,8 +34,8 @@ pub fn choose<R: Rng + ?Sized>(weights: &[u64], rng: &mut R) -> usize {
     index
 }
 
-/// Many indices, each chosen independently with probability exactly `weight / total`, on the current
-/// rayon pool; they depend on `streams` alone.
+/// Chooses many indices, each independently with probability exactly `weight / total`. It runs on
+/// the current rayon pool, and the result depends on `streams` alone.
 ///
 /// ```
 /// use turnout_core::random::AesStreams;
@@ -74,8 +74,8 @@ pub fn choose_many<S: Streams>(weights: &[u64], length: usize, streams: &S) -> R
     Ok(indices)
 }
 
-/// Many integers, each exactly uniform on `0..bound`, on the current rayon pool; they depend on
-/// `streams` alone. A bound of zero is read as 2^64.
+/// Draws many integers, each exactly uniform on `0..bound`. It runs on the current rayon pool, and
+/// the result depends on `streams` alone. A bound of zero stands for 2^64.
 ///
 /// ```
 /// use turnout_core::random::AesStreams;

@@ -9,8 +9,8 @@ use super::interval::{Interval, decompose, divide_up};
 /// one bit a step.
 const BITS: u64 = 256;
 
-/// Rational bounds of `e^x` that are proven, not estimated: every operation on the lower bound is
-/// rounded down, every operation on the upper bound up.
+/// Proven rational bounds of `e^x`: every operation on the lower bound rounds down, and every
+/// operation on the upper bound rounds up.
 ///
 /// ```
 /// use turnout_core::random::ExponentialBounds;
@@ -25,27 +25,28 @@ pub struct ExponentialBounds {
 }
 
 impl ExponentialBounds {
-    /// Bounds for a finite `x >= 0`.
+    /// Makes the bounds for a finite `x >= 0`.
     #[must_use]
     pub fn new(x: f64) -> Self {
         Self { bounds: exponential(x, BITS) }
     }
 
-    /// A proven lower bound of `floor(e^x * factor)`, exact unless the product is within 2^-100 of
-    /// a whole number. Saturates at `u128::MAX`.
+    /// Returns a proven lower bound of `floor(e^x * factor)`, which is exact unless the product is
+    /// within 2^-100 of a whole number. It saturates at `u128::MAX`.
     #[must_use]
     pub fn floor_times(&self, factor: u64) -> u128 {
         ((&self.bounds.low * factor) >> BITS).to_u128().unwrap_or(u128::MAX)
     }
 
-    /// A proven lower bound of `floor(numerator / (e^x + addend))`, exact but for the same margin.
+    /// Returns a proven lower bound of `floor(numerator / (e^x + addend))`, exact outside the same
+    /// margin.
     #[must_use]
     pub fn floor_quotient(&self, numerator: u128, addend: u64) -> u128 {
         let denominator = &self.bounds.high + (BigUint::from(addend) << BITS);
         ((BigUint::from(numerator) << BITS) / denominator).to_u128().unwrap_or(u128::MAX)
     }
 
-    /// A proven upper bound of `ceil(numerator / e^x)`, exact but for the same margin.
+    /// Returns a proven upper bound of `ceil(numerator / e^x)`, exact outside the same margin.
     #[must_use]
     pub fn ceiling_quotient(&self, numerator: u64) -> u128 {
         divide_up(&(BigUint::from(numerator) << BITS), &self.bounds.low)
@@ -61,7 +62,7 @@ impl ExponentialBounds {
         ((odds << 64_u32) / all).to_u64().unwrap_or(u64::MAX)
     }
 
-    /// Whether `e^x >= numerator / denominator` is certain.
+    /// Tells whether `e^x >= numerator / denominator` is certain.
     #[must_use]
     pub fn at_least(&self, numerator: u128, denominator: u128) -> bool {
         self.at_least_ratio(&BigUint::from(numerator), &BigUint::from(denominator))

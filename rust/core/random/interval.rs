@@ -1,4 +1,4 @@
-//! Enclosures of real numbers by fixed-point integers, for setting up exact decisions.
+//! Encloses real numbers by fixed-point integers, to set up exact decisions.
 
 use num_bigint::BigUint;
 use num_traits::{One, Zero};

@@ -1,13 +1,15 @@
 //! Randomness: cryptographic streams, and exact decisions drawn from their words.
 //!
 //! * [`Streams`] splits one key into independent streams by purpose and fixed chunk index, so that
-//!   results never depend on the number of threads; [`AesStreams`] is AES-256 in counter mode, or `ChaCha20`
-//!   where a processor has no AES and nobody asks for the same words again.
+//!   results never depend on the number of threads. [`AesStreams`] is AES-256 in counter mode, or
+//!   `ChaCha20` if the processor has no AES instructions and nobody needs the same words again.
 //! * [`Threshold`] and [`Bernoulli`] turn a probability into integer comparisons.
 //! * [`BiasedBits`] draws many bits of one exact probability at a time.
-//! * [`Skips`] selects nodes by exact geometric skips: the cost follows the number selected.
+//! * [`Skips`] selects nodes by exact geometric skips: the cost is proportional to the number
+//!   selected.
 //! * [`binomial()`], [`negative_binomial()`] and [`multinomial_uniform`] draw counts for simulation.
-//! * [`choose`] and [`choose_many`] choose by integer weights, [`uniform_integers`] by equal ones.
+//! * [`choose`] and [`choose_many`] choose by integer weights, [`uniform_integers`] by equal
+//!   weights.
 //! * [`ExponentialBounds`] encloses `e^x` so that likelihood ratios are rounded to the safe side.
 
 mod binomial;

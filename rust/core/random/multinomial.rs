@@ -6,9 +6,9 @@ use super::{binomial, uniform_below};
 
 /// Adds `trials` balls, thrown uniformly and independently, to the cells of `counts`.
 ///
-/// Splits the cells in halves and the balls between them by [`binomial()`], until a part has few
-/// balls; those are thrown one by one. The cost is proportional to the number of cells at most.
-/// Does nothing if there are no cells.
+/// It splits the cells in halves, and the balls between them with [`binomial()`], until a part has
+/// few balls; those are thrown one by one. The cost is at most proportional to the number of cells.
+/// If there are no cells, it does nothing.
 ///
 /// ```
 /// use turnout_core::random::{AesStreams, Purpose, Streams, multinomial_uniform};

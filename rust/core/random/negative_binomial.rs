@@ -7,15 +7,15 @@ use rand::Rng;
 use super::binomial::Mass;
 use super::uniform_below;
 
-/// A negative binomial count: the number of failures before that many successes in trials of
-/// probability `probability`.
+/// Draws a negative binomial count: the number of failures before `successes` successes, in trials
+/// of probability `probability`.
 ///
-/// Rejection from a hat of blocks, as for [`binomial`](super::binomial()): the mass is log-concave,
-/// and at `x` it is `n / (n + x)` times the binomial mass of `n` successes in `n + x` trials. It
-/// serves simulation; no privacy guarantee rests on it.
+/// It rejects from a hat of blocks, like [`binomial`](super::binomial()). The mass is log-concave,
+/// and at `x` it is `n / (n + x)` times the binomial mass of `n` successes in `n + x` trials. Only
+/// simulation uses this: no privacy guarantee depends on it.
 ///
 /// The expected count must be below 2^61. `probability` is clamped to [2^-60, 1]; a NaN counts as
-/// one, and there are no failures before no success.
+/// one. For zero successes the count is zero.
 ///
 /// ```
 /// use turnout_core::random::{AesStreams, Purpose, Streams, negative_binomial};

@@ -19,13 +19,13 @@ pub enum Purpose {
     Participation = 1,
     /// Randomizing the answer of a node that takes part.
     Report = 2,
-    /// Drawing whole counts at once.
+    /// Drawing the counts of all nodes at once.
     Simulation = 3,
-    /// Coefficients of public hash functions. The number is part of every plan with a pool of
-    /// functions: it never changes.
+    /// Coefficients of public hash functions. This number is part of every plan with a pool of
+    /// functions, so it never changes.
     HashPool = 4,
-    /// Field elements that hide a secret. The number is part of the format of seeds on the wire
-    /// ([`expand`](crate::sharing::PrimeField::expand)): it never changes.
+    /// Field elements that hide a secret. This number is part of the wire format of seeds
+    /// ([`expand`](crate::sharing::PrimeField::expand)), so it never changes.
     Share = 16,
     /// Discrete Laplace noise.
     DiscreteLaplace = 32,
@@ -41,7 +41,7 @@ pub enum Purpose {
     ItemSets = 37,
     /// Shares for the elected users of two-stage sampling.
     ElectedShares = 38,
-    /// Uniform numbers that proposals of a sampler are made of.
+    /// Uniform numbers from which proposals of a sampler are made.
     Proposal = 48,
     /// Trials that accept a proposal.
     Acceptance = 49,
@@ -52,7 +52,7 @@ pub enum Purpose {
     /// Gaussian noise on a grid.
     RoundedGaussian = 56,
     /// The permanent answer of a node. This number and the next are part of the format of permanent
-    /// answers, which are never drawn again: they never change.
+    /// answers, which are never drawn again, so they never change.
     PermanentReport = 64,
     /// Deriving the key of a node's permanent answers.
     PermanentKey = 65,
@@ -60,19 +60,19 @@ pub enum Purpose {
 
 /// A source of independent random streams.
 ///
-/// A kernel asks for the stream of a purpose and of a chunk index. The same family must give the
-/// same stream for the same request, and streams of different requests must be independent.
+/// A kernel asks for the stream of a purpose and of a chunk index. One family must give the same
+/// stream for the same request, and streams of different requests must be independent.
 pub trait Streams: Sync {
     /// The generator of one stream.
     type Stream: CryptoRng + Words;
 
-    /// The stream of `purpose` for chunk `index`, with `index < 2^56`.
+    /// Returns the stream of `purpose` for chunk `index`, with `index < 2^56`.
     fn stream(&self, purpose: Purpose, index: u64) -> Self::Stream;
 }
 
 /// A generator that can give many words at once.
 ///
-/// The words must be those that [`next_u64`](Rng::next_u64) would give, in order.
+/// The words must be those that [`next_u64`](Rng::next_u64) would return, in order.
 pub trait Words: Rng {
     /// Fills a slice with uniform words.
     fn fill_words(&mut self, words: &mut [u64]) {
@@ -85,13 +85,13 @@ pub trait Words: Rng {
 /// AES-256 in counter mode: one key, and 2^64 streams of 2^64 blocks each.
 ///
 /// A block is the encryption of `stream * 2^64 + position`, where `stream` holds the purpose in its
-/// top 8 bits and the chunk index below. No counter is ever used twice, so the words are those of a
-/// pseudo-random permutation: after 2^40 blocks they differ from uniform words with advantage at
-/// most 2^-48 (PRP/PRF switching). The hardware instructions are detected when the program runs.
+/// top 8 bits and the chunk index below them. No counter is used twice, so the words are those of a
+/// pseudo-random permutation. After 2^40 blocks they differ from uniform words with advantage at
+/// most 2^-48 (PRP/PRF switching). The program detects the hardware instructions when it runs.
 ///
-/// Where there are none, AES takes ten times as long as `ChaCha20`, and a family of the operating
-/// system, which nobody can draw again, is `ChaCha20` with the same streams. A seed and a key are AES
-/// on every machine.
+/// Without such instructions, AES takes ten times as long as `ChaCha20`. Then a family of the
+/// operating system, which nobody can draw again, is `ChaCha20` with the same streams. A seed and a
+/// key give AES on every machine.
 ///
 /// ```
 /// use rand::Rng;
@@ -162,8 +162,8 @@ impl Cipher {
 }
 
 impl AesStreams {
-    /// A fresh family, keyed by the operating system: AES, or `ChaCha20` where the processor has no
-    /// instructions for AES.
+    /// Makes a fresh family with a key from the operating system: AES, or `ChaCha20` if the
+    /// processor has no instructions for AES.
     ///
     /// Every call takes a new key, so processes that fork never share a stream.
     ///
@@ -178,8 +178,8 @@ impl AesStreams {
         Ok(Self { cipher: Cipher::quicker(key), first: 0 })
     }
 
-    /// A family that is the same for the same integer: for tests and for simulations, never for
-    /// noise that must protect somebody.
+    /// Makes the family of an integer: the same integer gives the same family. Use it for tests and
+    /// simulations, never for noise that must protect somebody.
     #[must_use]
     pub fn from_seed(seed: u64) -> Self {
         let mut key = *b"turnout: a seed for tests.......";
@@ -187,18 +187,18 @@ impl AesStreams {
         Self::from_key(key)
     }
 
-    /// The family of a key, which must be secret and uniformly random where the streams protect
+    /// Makes the family of a key, which must be secret and uniformly random if the streams protect
     /// somebody.
     #[must_use]
     pub fn from_key(key: [u8; 32]) -> Self {
         Self { cipher: Cipher::aes(key), first: 0 }
     }
 
-    /// The same family from chunk `first` on: what was the stream of chunk `first + i` is that of
-    /// chunk `i`.
+    /// Returns the same family from chunk `first` on: its chunk `i` has the stream of chunk
+    /// `first + i`.
     ///
-    /// So a piece of a long column that begins with chunk `first` draws what it would have drawn
-    /// within the whole column.
+    /// So a piece of a long column that begins with chunk `first` draws the same as it would within
+    /// the whole column.
     ///
     /// ```
     /// use rand::Rng;
@@ -214,10 +214,10 @@ impl AesStreams {
         self
     }
 
-    /// The family of one part of what is drawn from here on, with a key of its own: 32 bytes that
-    /// this family keeps for the number of the part, of which the lower 62 bits count.
+    /// Returns the family of part `number`, with a key of its own: 32 bytes that this family
+    /// reserves for the part. Only the lower 62 bits of the number count.
     ///
-    /// So a draw that is made of several draws gives each the streams of a part.
+    /// So if a draw consists of several draws, each can use the streams of its own part.
     ///
     /// ```
     /// use rand::Rng;

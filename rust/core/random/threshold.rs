@@ -7,12 +7,12 @@ use crate::{Error, Result};
 /// 2^64 as a floating-point number.
 const TWO_TO_64: f64 = 18_446_744_073_709_551_616.0;
 
-/// To which side a probability is rounded when it becomes a count of 64-bit words.
+/// How a probability is rounded when it becomes a count of 64-bit words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rounding {
-    /// The realised probability is at most the one asked for.
+    /// The realised probability is at most the requested one.
     Down,
-    /// The realised probability is at least the one asked for.
+    /// The realised probability is at least the requested one.
     Up,
 }
 
@@ -30,10 +30,10 @@ pub enum Rounding {
 pub struct Threshold(u128);
 
 impl Threshold {
-    /// The threshold next to `probability` on the side that `rounding` names.
+    /// Makes the threshold next to `probability` on the side that `rounding` names.
     ///
-    /// The two sides differ only below 2^-11: above, a floating-point number is a whole number of
-    /// words.
+    /// The two sides differ only for probabilities below 2^-11: a larger floating-point number is a
+    /// whole number of words.
     ///
     /// # Errors
     ///
@@ -58,7 +58,7 @@ impl Threshold {
         self.0
     }
 
-    /// Whether `word` is a success.
+    /// Tells whether `word` is a success.
     #[inline(always)]
     #[must_use]
     pub const fn accepts(self, word: u64) -> bool {
@@ -68,8 +68,8 @@ impl Threshold {
 
 /// An exact Bernoulli trial for any floating-point probability, however small.
 ///
-/// One word decides all but one case in 2^64; then the next word is compared with what the first
-/// threshold left over, and so on.
+/// One word decides all but one case in 2^64. In that case the next word is compared with what the
+/// first threshold left over, and so on.
 ///
 /// ```
 /// use turnout_core::parameters::Probability;
@@ -85,7 +85,7 @@ pub struct Bernoulli {
 }
 
 impl Bernoulli {
-    /// A trial that succeeds with exactly `probability`.
+    /// Makes a trial that succeeds with exactly `probability`.
     ///
     /// # Errors
     ///
@@ -97,7 +97,7 @@ impl Bernoulli {
         Ok(Self { threshold, remainder: scaled - scaled.floor() })
     }
 
-    /// One trial.
+    /// Draws one trial.
     #[inline(always)]
     pub fn draw<R: Rng + ?Sized>(self, rng: &mut R) -> bool {
         let word = rng.next_u64();

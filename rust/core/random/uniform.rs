@@ -2,10 +2,10 @@
 
 use rand::Rng;
 
-/// An integer that is exactly uniform on `0..bound`.
+/// Draws an integer that is exactly uniform on `0..bound`.
 ///
-/// Multiply-and-reject: Lemire, "Fast random integer generation in an interval", ACM TOMACS 29
-/// (2019), algorithm 5. A bound of zero is read as 2^64.
+/// The method is multiply-and-reject: Lemire, "Fast random integer generation in an interval", ACM
+/// TOMACS 29 (2019), algorithm 5. A bound of zero stands for 2^64.
 ///
 /// ```
 /// use turnout_core::random::{AesStreams, Purpose, Streams, uniform_below};

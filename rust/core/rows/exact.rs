@@ -1,4 +1,4 @@
-//! Byte by byte: whatever may be there, and what is wrong with it.
+//! Scans byte by byte: any text, and what is wrong with it.
 
 use super::{Ends, FEED, Fault, QUOTE, RETURN, Reason, Rules, Stretch};
 

@@ -1,4 +1,4 @@
-//! Sixty-four bytes at once, in vector instructions: text in which nothing is odd.
+//! Scans sixty-four bytes at a time with vector instructions, for text without anything unusual.
 
 use fearless_simd::prelude::*;
 use fearless_simd::{Level, dispatch, u8x64};

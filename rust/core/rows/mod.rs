@@ -1,11 +1,12 @@
-//! The rows of delimited text, such as CSV: where they end, and what no two readers take alike.
+//! The rows of delimited text, such as CSV: where they end, and which text different readers would
+//! read differently.
 //!
-//! A field is quoted if its first byte is a quote. Within it delimiters and line ends are text, two
-//! quotes stand for one, and after the closing quote the field ends. Any other quote is text. A row
-//! ends with a line feed, alone or after a carriage return; or with carriage returns alone, if all
-//! rows of the file do. What is not of this form is refused, because readers drop or join rows there
-//! without a word: a quote that is never closed, text after a closing quote, a zero byte, line ends
-//! of several kinds, and a row with another number of fields.
+//! A field is quoted if its first byte is a quote. Within it, delimiters and line ends are text,
+//! two quotes stand for one, and the field ends after the closing quote. Any other quote is text. A
+//! row ends with a line feed, alone or after a carriage return. If all rows of the file do so, it
+//! may end with a carriage return alone. Text of another form is refused, because readers would
+//! silently drop or join rows there. That is a quote that is never closed, text after a closing
+//! quote, a zero byte, line ends of several kinds, or a row with another number of fields.
 
 mod exact;
 mod fast;
@@ -30,25 +31,26 @@ pub enum Ends {
     Return,
 }
 
-/// What is known before a stretch is read.
+/// What is known before a stretch of text is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rules {
-    /// What stands between two fields.
+    /// The byte between two fields.
     pub delimiter: u8,
-    /// Whether nothing comes after the stretch.
+    /// Whether this is the last stretch of the file.
     pub last: bool,
-    /// How earlier rows ended.
+    /// How the earlier rows ended.
     pub ends: Ends,
-    /// How many fields each row must have; any number if none. It is slower to count them.
+    /// The number of fields that each row must have, or `None` for any number. Counting them is
+    /// slower.
     pub fields: Option<usize>,
-    /// How many rows with something in them are looked at; all if none.
+    /// How many rows that are not empty to read at most, or `None` for all.
     pub most: Option<usize>,
 }
 
 /// Why a row is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
-    /// A quote opens a field that nothing closes.
+    /// A quote opens a field, and nothing closes it.
     Unclosed,
     /// There is text after the quote that closes a field.
     Closed,
@@ -56,41 +58,42 @@ pub enum Reason {
     Zero,
     /// A row ends with a carriage return alone, and another with a line feed.
     Ends,
-    /// The row has so many fields.
+    /// The row has this many fields.
     Fields(usize),
 }
 
 /// What is wrong with a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fault {
-    /// Why it is refused.
+    /// Why the row is refused.
     pub reason: Reason,
-    /// Which field is wrong, from 0.
+    /// The index of the wrong field.
     pub field: usize,
-    /// How many lines end before the place: of a quote the one that opens the field.
+    /// How many lines end before the fault. If a quote is not closed, the fault is where it opens
+    /// the field.
     pub lines: usize,
 }
 
-/// The rows at the beginning of a stretch of text that are whole and right.
+/// The whole and valid rows at the beginning of a stretch of text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Stretch {
-    /// How many bytes they are.
+    /// How many bytes they take.
     pub end: usize,
-    /// How many have something in them.
+    /// How many are not empty.
     pub rows: usize,
-    /// How many are empty: nothing stands between two line ends.
+    /// How many are empty, with nothing between two line ends.
     pub empty: usize,
-    /// How many lines they are: more than rows where fields hold line ends.
+    /// How many lines they take: more than rows if fields contain line ends.
     pub lines: usize,
     /// How rows end.
     pub ends: Ends,
-    /// What is wrong with the row after them, if anything is.
+    /// What is wrong with the next row, if anything.
     pub fault: Option<Fault>,
 }
 
 /// Finds the whole rows at the beginning of a stretch of text that begins with a row.
 ///
-/// A row that goes on beyond the stretch is not among them, unless the stretch is the last.
+/// A row that continues beyond the stretch is not included.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! The one way in which documents are written, and compared.
+//! The canonical form in which documents are written and compared.
 
 use std::borrow::Cow;
 use std::fmt::Write;

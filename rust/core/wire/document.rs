@@ -1,4 +1,4 @@
-//! What documents have in common: a format, a version, members that are known.
+//! What all documents share: a format, a version, and a fixed set of members.
 
 use super::error::{Error, Problem, shown};
 use super::json::Json;

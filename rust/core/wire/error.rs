@@ -1,12 +1,12 @@
-//! What is refused of documents from elsewhere.
+//! Why documents from elsewhere are refused.
 
 /// Why a plan, its file or a state is refused.
 ///
-/// A message that is refused is a [`Refusal`](super::Refusal).
+/// If a message is refused, the reason is a [`Refusal`](super::Refusal).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// It is no such document.
+    /// The text is not such a document.
     #[error("not a {document} of turnout: {reason}")]
     Malformed {
         /// What it should be.
@@ -15,7 +15,7 @@ pub enum Error {
         reason: String,
     },
 
-    /// It is one of another version.
+    /// The document has another version.
     #[error("the {document} has version {found}; this release of turnout reads {expected}")]
     Version {
         /// What it is.
@@ -26,7 +26,7 @@ pub enum Error {
         expected: u64,
     },
 
-    /// Members are missing, or there are some that nobody knows.
+    /// Members are missing or unknown.
     #[error("the {document} {problem} {names}")]
     Members {
         /// What it is.
@@ -37,7 +37,7 @@ pub enum Error {
         names: String,
     },
 
-    /// A member is something else than it must be.
+    /// A member has an invalid value.
     #[error("the {name} of a {document} must be {expected}, got {found}")]
     Value {
         /// What it stands in.
@@ -50,26 +50,26 @@ pub enum Error {
         found: String,
     },
 
-    /// A document is not written in the one way in which it is compared.
+    /// A document is not in its canonical form, the only form in which documents are compared.
     #[error("the {0} is not written in its canonical form: a program formatted the file anew")]
     NotCanonical(&'static str),
 
-    /// The fingerprint or the checksum is another one.
-    #[error("the {0} is not the one of its fingerprint: the file was altered or formatted anew")]
+    /// The fingerprint or the checksum does not match.
+    #[error("the {0} does not match its fingerprint: the file was altered or reformatted")]
     Fingerprint(&'static str),
 
-    /// The bytes are not those of their checksum.
+    /// The bytes do not match their checksum.
     #[error("the {0} is truncated or was altered: its checksum does not fit")]
     Checksum(&'static str),
 
-    /// There is no signature, and there must be one.
+    /// A signature is needed, and there is none.
     #[error("the plan is not signed; expected a signature by {expected}")]
     Unsigned {
         /// Whose signature there must be.
         expected: String,
     },
 
-    /// The signature is of somebody else.
+    /// Another key made the signature.
     #[error("the plan is signed by {found}, expected {expected}")]
     Signer {
         /// Whose signature there is.
@@ -78,7 +78,7 @@ pub enum Error {
         expected: String,
     },
 
-    /// The signature is not that of the plan.
+    /// The signature does not fit the plan.
     #[error("the signature of the plan is not valid")]
     Signature,
 
@@ -89,7 +89,7 @@ pub enum Error {
         expires: u64,
     },
 
-    /// The plan is older than one that is known.
+    /// The plan is older than one that is already known.
     #[error("the plan has {}, expected {least} or a later one", serial(*.found))]
     Serial {
         /// The serial of the plan.
@@ -99,12 +99,12 @@ pub enum Error {
     },
 }
 
-/// What can be wrong with the members of a document.
+/// What is wrong with the members of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Problem {
-    /// Some are missing.
+    /// Some members are missing.
     Lacks,
-    /// There are some that nobody knows.
+    /// Some members are unknown.
     Unknown,
 }
 

@@ -1,4 +1,4 @@
-//! Groups: public columns that messages carry, with the values that a plan lists.
+//! Groups: public columns that messages carry, with the values that the plan lists.
 
 use core::fmt;
 use std::collections::{HashMap, HashSet};
@@ -7,7 +7,7 @@ use super::canonical::canonical;
 use super::json::{Json, Kind};
 use super::plan::quoted;
 
-/// Public columns, and the values that each may have.
+/// Public columns, and the values that each column may have.
 ///
 /// ```
 /// use turnout_core::wire::Groups;
@@ -31,10 +31,10 @@ struct Column {
 }
 
 impl Groups {
-    /// Reads a list of columns, as it stands in a plan.
+    /// Reads a list of columns, as a plan states it.
     ///
-    /// None if it is none: if a column or a value of it is there twice, one has no value, or a value is
-    /// no text, number, truth, null, date or time.
+    /// Returns `None` if the text is not such a list. That includes a duplicated column or value, a
+    /// column without a value, and a value that is not a text, number, truth, null, date or time.
     #[must_use]
     pub fn read(text: &str) -> Option<Self> {
         Self::of(&Json::read(text).ok()?)
@@ -58,20 +58,20 @@ impl Groups {
         different.then_some(Self(columns))
     }
 
-    /// Whether there are no columns.
+    /// Tells whether there are no columns.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// How many columns there are.
+    /// The number of columns.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// For each column the number of its value in a group, which is given as a list of JSON; none if a
-    /// value is not listed.
+    /// Finds the index of the value of each column in a group, which is given as a JSON list.
+    /// Returns `None` if a value is not listed.
     #[must_use]
     pub fn find(&self, group: &str) -> Option<Vec<u32>> {
         let mut found = vec![0; self.len()];
@@ -90,7 +90,7 @@ impl Groups {
         })
     }
 
-    /// The group with these numbers of values, as it stands in a message.
+    /// Returns the group with these indices of values, as a message states it.
     #[must_use]
     pub fn text(&self, numbers: &[u32]) -> Option<String> {
         let mut values = Vec::with_capacity(numbers.len());
@@ -112,7 +112,7 @@ impl fmt::Display for Groups {
     }
 }
 
-/// The values of a group, one for each public column: a list of JSON in its canonical text.
+/// The values of a group, one for each public column: a JSON list in its canonical text.
 ///
 /// ```
 /// use turnout_core::wire::Key;
@@ -127,7 +127,8 @@ pub struct Key {
 }
 
 impl Key {
-    /// Reads a list of texts, numbers, truths, nulls, dates and times; none if it is none.
+    /// Reads a list of texts, numbers, truths, nulls, dates and times. Returns `None` if the text
+    /// is not such a list.
     #[must_use]
     pub fn read(text: &str) -> Option<Self> {
         Self::of(&Json::read(text).ok()?)
@@ -144,13 +145,13 @@ impl Key {
         &self.text
     }
 
-    /// How many values there are.
+    /// The number of values.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are none.
+    /// Tells whether there are no values.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len == 0

@@ -1,7 +1,8 @@
-//! JSON from elsewhere, read once, in memory and time that grow with the text.
+//! Reads untrusted JSON once, in memory and time proportional to the text.
 //!
-//! What is taken is what Python's reader of turnout takes: no member twice, numbers of at most
-//! [`MOST_DIGITS`] characters that floating point can hold, values nested at most [`MOST_DEPTH`] deep.
+//! It accepts what the Python reader of turnout accepts. Members must not be duplicated, numbers
+//! have at most [`MOST_DIGITS`] characters and fit floating point, and values are nested at most
+//! [`MOST_DEPTH`] deep.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -106,7 +107,7 @@ impl<'a> Json<'a> {
         matches!(self.kind, Kind::Integer).then(|| self.raw.parse().ok())?
     }
 
-    /// The integer that it is, if it is none below 0 and fits.
+    /// The integer that it is, if it is at least 0 and fits.
     pub(crate) fn unsigned<N: FromStr>(&self) -> Option<N> {
         let plain = matches!(self.kind, Kind::Integer) && !self.raw.starts_with('-');
         plain.then(|| self.raw.parse().ok())?
@@ -252,7 +253,7 @@ impl<'a> Reader<'a> {
             }
             let value = self.value(depth)?;
             if members.insert(name, value).is_some() {
-                return Err(self.flaw("a member is there twice"));
+                return Err(self.flaw("a member is duplicated"));
             }
             self.space();
             if self.skip(b'}') {

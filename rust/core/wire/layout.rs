@@ -1,6 +1,6 @@
-//! What reports look like: one integer, or a row of integers of one width.
+//! The layout of reports: one integer, or a row of integers of one width.
 
-/// The width of an integer, in bytes, and whether it has a sign.
+/// The width of an integer in bytes, and whether it has a sign.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Integer {
     bytes: usize,
@@ -8,13 +8,14 @@ pub struct Integer {
 }
 
 impl Integer {
-    /// Integers of 1, 2, 4 or 8 bytes; none of other widths.
+    /// Makes integers of 1, 2, 4 or 8 bytes; returns `None` for other widths.
     #[must_use]
     pub const fn new(bytes: usize, signed: bool) -> Option<Self> {
         if matches!(bytes, 1 | 2 | 4 | 8) { Some(Self { bytes, signed }) } else { None }
     }
 
-    /// The narrowest unsigned ones of which so many differ; of 64 bits for 0, which stands for 2^64.
+    /// The narrowest unsigned integers with `count` different values; 64 bits for 0, which stands
+    /// for 2^64.
     #[must_use]
     pub const fn narrowest(count: u64) -> Self {
         let bytes = match count {
@@ -26,19 +27,19 @@ impl Integer {
         Self { bytes, signed: false }
     }
 
-    /// How many bytes one has.
+    /// The number of bytes.
     #[must_use]
     pub const fn bytes(self) -> usize {
         self.bytes
     }
 
-    /// Whether it has a sign.
+    /// Whether the integers have a sign.
     #[must_use]
     pub const fn is_signed(self) -> bool {
         self.signed
     }
 
-    /// The smallest and the largest.
+    /// The smallest and the largest value.
     #[must_use]
     pub const fn range(self) -> (i128, i128) {
         let values = 1_i128 << (8 * self.bytes);
@@ -46,7 +47,7 @@ impl Integer {
     }
 }
 
-/// What the reports of a question look like.
+/// The layout of the reports of a question.
 ///
 /// ```
 /// use turnout_core::wire::{Integer, Layout};
@@ -60,31 +61,31 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// A report is one integer.
+    /// The layout of reports that are one integer.
     #[must_use]
     pub const fn one(integer: Integer) -> Self {
         Self { integer, width: None }
     }
 
-    /// A report is a row of so many integers.
+    /// The layout of reports that are rows of `width` integers.
     #[must_use]
     pub const fn row(integer: Integer, width: usize) -> Self {
         Self { integer, width: Some(width) }
     }
 
-    /// The integers of a report.
+    /// The type of the integers of a report.
     #[must_use]
     pub const fn integer(self) -> Integer {
         self.integer
     }
 
-    /// How many integers a row has; none where a report is one integer.
+    /// The number of integers of a row; `None` if a report is one integer.
     #[must_use]
     pub const fn width(self) -> Option<usize> {
         self.width
     }
 
-    /// How many integers a report has.
+    /// The number of integers of a report.
     #[must_use]
     pub const fn integers(self) -> usize {
         match self.width {
@@ -93,7 +94,7 @@ impl Layout {
         }
     }
 
-    /// How many bytes a report has.
+    /// The number of bytes of a report.
     #[must_use]
     pub const fn bytes(self) -> usize {
         self.integers().saturating_mul(self.integer.bytes)

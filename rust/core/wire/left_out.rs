@@ -1,23 +1,22 @@
-//! What does not count in a collection, and sums of probabilities: numbers that stand in several
-//! documents.
+//! Numbers that several documents have: what a collection leaves out, and sums of probabilities.
 
 use core::fmt;
 
 use super::json::Json;
 use crate::frequency::DesignSums;
 
-/// How many rows or messages do not count in a collection, by reason. They are in no other number.
+/// How many rows or messages a collection leaves out, by reason. No other number includes them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LeftOut {
     /// Rows without an answer.
     pub unanswered: u64,
     /// Rows without a group.
     pub ungrouped: u64,
-    /// Further rows, or reports, of a person who has one that counts.
+    /// Extra rows, or reports, of a person who already has one that counts.
     pub duplicates: u64,
     /// Messages that were refused.
     pub refused: u64,
-    /// Rows of a job of which the parts are not there.
+    /// Rows of parts of a job that are missing.
     pub absent: u64,
 }
 
@@ -25,7 +24,7 @@ impl LeftOut {
     /// What messages say that it must be.
     pub(super) const EXPECTED: &str = "five numbers of which one is above 0";
 
-    /// Whether nothing is left out.
+    /// Tells whether nothing is left out.
     #[must_use]
     pub fn is_nothing(&self) -> bool {
         *self == Self::default()

@@ -1,14 +1,13 @@
-//! The wire: plans, plan files, messages, the headers of report files and stored tallies, read and
-//! written by one description each.
+//! The wire formats: plans, plan files, messages, headers of report files, and stored tallies. One
+//! description of each reads and writes it.
 //!
-//! A server publishes a [`PlanFile`]; devices answer it with messages, which a [`MessageReader`] reads.
-//! Files of reports have a [`ReportHeader`]; what was counted is a [`StoredTally`].
-//! Nothing here knows what is asked: a plan holds its question as a text, and a message a report that is
-//! one integer or a row of integers of a [`Layout`]. What answers questions is the module
-//! `device`.
+//! A server publishes a [`PlanFile`]. Devices answer it with messages, which a [`MessageReader`]
+//! reads. A file of reports has a [`ReportHeader`], and counted reports are stored as a
+//! [`StoredTally`]. Nothing here knows the questions. A plan holds its question as a text, and a
+//! message holds a report that is one integer or a row of integers of a [`Layout`]. The module
+//! `device` answers questions.
 //!
-//! What comes from elsewhere costs memory and time in proportion to its size, and nothing in it ends in
-//! a panic.
+//! Untrusted input costs memory and time in proportion to its size, and never causes a panic.
 
 pub(crate) mod canonical;
 pub(crate) mod document;

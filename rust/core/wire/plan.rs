@@ -1,4 +1,4 @@
-//! Plans: what is asked, who takes part, until when.
+//! Plans: what is asked, who takes part, and until when.
 
 use core::fmt::{self, Write as _};
 
@@ -12,10 +12,10 @@ use super::hex;
 use super::json::Json;
 use crate::parameters::Probability;
 
-/// The largest serial: what every reader of JSON takes for an integer.
+/// The largest serial: every JSON reader takes this for an integer.
 pub const MOST_SERIAL: u64 = (1 << 53) - 1;
 
-/// The last moment at which a plan can expire: the end of the year 9999, in seconds since 1970.
+/// The latest moment at which a plan can expire: the end of the year 9999, in seconds since 1970.
 pub const MOST_EXPIRES: u64 = 253_402_300_799;
 
 const PLAN: Document = Document {
@@ -26,7 +26,7 @@ const PLAN: Document = Document {
     optional: &["serial", "expires", "groups"],
 };
 
-/// SHA-256 of the text of a plan: messages and files name it by this.
+/// SHA-256 of the text of a plan. Messages and files name their plan by it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Fingerprint([u8; 32]);
 
@@ -36,7 +36,7 @@ impl Fingerprint {
         Self(Sha256::digest(text).into())
     }
 
-    /// The fingerprint of 64 lower-case hexadecimal digits.
+    /// Reads the fingerprint from 64 lower-case hexadecimal digits.
     #[must_use]
     pub fn from_hex(digits: &str) -> Option<Self> {
         hex::read(digits).map(Self)
@@ -66,16 +66,16 @@ impl fmt::Debug for Fingerprint {
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum Participation {
-    /// All of them do.
+    /// All of them take part.
     Everyone,
-    /// Each does with this probability, whatever the answer.
+    /// Each takes part with this probability, whatever the answer.
     Bernoulli(Probability),
-    /// Each does with a probability of its own, which the plan does not say.
+    /// Each takes part with a probability of their own, which the plan does not state.
     Personalized,
 }
 
 impl Participation {
-    /// Reads one, as it stands in a plan; none if it is none.
+    /// Reads the participation of a plan. Returns `None` if the text is not one.
     #[must_use]
     pub fn read(text: &str) -> Option<Self> {
         Self::of(&Json::read(text).ok()?)
@@ -108,8 +108,8 @@ impl fmt::Display for Participation {
     }
 }
 
-/// A plan. What it asks stays a text here: which kinds of questions there are, only those who answer or
-/// count them know.
+/// A plan. Its question stays a text here: only the programs that answer or count know the kinds of
+/// questions.
 ///
 /// ```
 /// use turnout_core::wire::{Participation, Plan};
@@ -132,11 +132,11 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The plan of a question, which is given by its description in JSON.
+    /// Makes a plan with a question, which is given by its description in JSON.
     ///
     /// # Errors
     ///
-    /// [`Error::Malformed`] if it is no JSON.
+    /// [`Error::Malformed`] if the description is not JSON.
     pub fn new(question: &str, participation: Participation) -> Result<Self, Error> {
         Self {
             text: String::new(),
@@ -150,29 +150,31 @@ impl Plan {
         .written()
     }
 
-    /// The same plan with a serial, which grows whenever the plan of a collection is published anew.
+    /// Returns the same plan with a serial, which must grow each time the plan of a collection is
+    /// published anew.
     ///
     /// # Errors
     ///
-    /// [`Error::Value`] if it is above [`MOST_SERIAL`].
+    /// [`Error::Value`] if the serial is above [`MOST_SERIAL`].
     pub fn with_serial(self, serial: u64) -> Result<Self, Error> {
         Self { serial: Some(serial), ..self }.written()
     }
 
-    /// The same plan until a moment, in seconds since the start of 1970: from then on nobody reports.
+    /// Returns the same plan with an end, in seconds since the start of 1970. From then on nobody
+    /// reports.
     ///
     /// # Errors
     ///
-    /// [`Error::Value`] if it is after [`MOST_EXPIRES`].
+    /// [`Error::Value`] if the end is after [`MOST_EXPIRES`].
     pub fn with_expires(self, expires: u64) -> Result<Self, Error> {
         Self { expires: Some(expires), ..self }.written()
     }
 
-    /// The same plan with public columns that each message carries.
+    /// Returns the same plan with public columns that each message carries.
     ///
     /// # Errors
     ///
-    /// None, as groups are checked.
+    /// No error: groups are already checked.
     pub fn with_groups(self, groups: Groups) -> Result<Self, Error> {
         Self { groups, ..self }.written()
     }
@@ -199,16 +201,17 @@ impl Plan {
     /// # Errors
     ///
     /// [`Error::Version`] for a later version; [`Error::NotCanonical`] for another text of the same
-    /// plan; [`Error::Malformed`], [`Error::Members`] or [`Error::Value`] if it is no plan.
+    /// plan; [`Error::Malformed`], [`Error::Members`] or [`Error::Value`] if the text is not a
+    /// plan.
     pub fn read(text: &str) -> Result<Self, Error> {
         Self::of(&PLAN.read(text)?)
     }
 
-    /// The plan that a text describes, in whatever form of JSON.
+    /// Reads a plan from any JSON text that describes it.
     ///
     /// # Errors
     ///
-    /// As [`Plan::read`], but for the form.
+    /// Those of [`Plan::read`], except [`Error::NotCanonical`].
     pub fn described(text: &str) -> Result<Self, Error> {
         Self::described_by(&PLAN.read(text)?)
     }
@@ -268,7 +271,7 @@ impl Plan {
         self.fingerprint
     }
 
-    /// The description of what is asked, in JSON.
+    /// The description of the question, in JSON.
     #[must_use]
     pub fn question(&self) -> &str {
         &self.question
@@ -280,7 +283,7 @@ impl Plan {
         self.participation
     }
 
-    /// Which plan of its collection it is, if it says so.
+    /// Its serial within its collection, if it has one.
     #[must_use]
     pub const fn serial(&self) -> Option<u64> {
         self.serial
@@ -298,11 +301,11 @@ impl Plan {
         &self.groups
     }
 
-    /// Refuses a plan that has expired at a moment, in seconds since the start of 1970.
+    /// Refuses a plan that has expired at `moment`, in seconds since the start of 1970.
     ///
     /// # Errors
     ///
-    /// [`Error::Expired`].
+    /// [`Error::Expired`] if it has expired.
     pub fn check_current(&self, moment: u64) -> Result<(), Error> {
         match self.expires {
             Some(expires) if moment >= expires => Err(Error::Expired { expires }),
@@ -310,11 +313,11 @@ impl Plan {
         }
     }
 
-    /// Refuses a plan that is older than one of this serial.
+    /// Refuses a plan that is older than the plan with serial `least`.
     ///
     /// # Errors
     ///
-    /// [`Error::Serial`] if its serial is smaller, or there is none.
+    /// [`Error::Serial`] if its serial is smaller or missing.
     pub fn check_serial(&self, least: u64) -> Result<(), Error> {
         match self.serial {
             Some(serial) if serial >= least => Ok(()),

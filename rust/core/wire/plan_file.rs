@@ -21,7 +21,7 @@ const FILE: Document = Document {
 
 const ALGORITHM: &str = "ed25519";
 
-/// What a server publishes and devices are driven by: a plan, and who signed it.
+/// The file that a server publishes for its devices: a plan, and who signed it.
 ///
 /// ```
 /// use turnout_core::wire::{Participation, Plan, PlanFile, SigningKey};
@@ -42,34 +42,34 @@ pub struct PlanFile {
 }
 
 impl PlanFile {
-    /// What a plan file is, as a JSON Schema of draft 2020-12.
+    /// The JSON Schema (draft 2020-12) of a plan file.
     ///
-    /// `#/$defs/oracle`, the questions, is left to who knows them. What the schema refuses
-    /// [`read`](Self::read) refuses; it refuses more.
+    /// The schema leaves `#/$defs/oracle`, the questions, to programs that know them.
+    /// [`read`](Self::read) refuses everything that the schema refuses, and more.
     pub const SCHEMA: &'static str = include_str!("plan_file.schema.json");
 
-    /// Writes the file of a plan, signed if there is a key.
+    /// Writes the file of a plan, and signs it if a key is given.
     ///
     /// # Errors
     ///
-    /// [`Error::Value`] if half of a surrogate pair stands in the plan: not every device could
-    /// read that.
+    /// [`Error::Value`] if the plan contains half of a surrogate pair, which not every device can
+    /// read.
     pub fn write(plan: &Plan, key: Option<&SigningKey>) -> Result<String, Error> {
         let signature = |key: &SigningKey| (key.public_key(), key.sign(&Self::to_sign(plan)));
         Self::write_signed(plan, key.map(signature))
     }
 
-    /// What a signature of a plan is of, for keys that are kept elsewhere.
+    /// Returns the bytes that a signature of a plan signs, for a key that is kept elsewhere.
     #[must_use]
     pub fn to_sign(plan: &Plan) -> [u8; 53] {
         signed(plan.fingerprint())
     }
 
-    /// Writes the file of a plan with a signature that was made elsewhere, by a public key.
+    /// Writes the file of a plan with a public key and a signature that was made elsewhere.
     ///
     /// # Errors
     ///
-    /// As [`PlanFile::write`].
+    /// Those of [`PlanFile::write`].
     pub fn write_signed(
         plan: &Plan,
         signature: Option<(PublicKey, [u8; 64])>,
@@ -97,15 +97,17 @@ impl PlanFile {
         ))
     }
 
-    /// Reads a file and checks everything that it says; with a public key also that it is signed by it.
+    /// Reads a file and checks everything in it. With a public key, it also checks that this key
+    /// signed the file.
     ///
-    /// Without a public key any valid signature is taken, and none. A plan that has expired is read.
+    /// Without a public key, it accepts any valid signature, or no signature. It also reads a plan
+    /// that has expired.
     ///
     /// # Errors
     ///
     /// [`Error::Version`] for a later version of the file or of its plan; [`Error::Unsigned`],
-    /// [`Error::Signer`] or [`Error::Signature`] if the signature is missing, of somebody else or not
-    /// valid; the others if it is no plan file, or was altered.
+    /// [`Error::Signer`] or [`Error::Signature`] if the signature is missing, made by another key,
+    /// or invalid. The other errors if `data` is not a plan file or was altered.
     pub fn read(data: &[u8], public_key: Option<&PublicKey>) -> Result<Self, Error> {
         let ascii = || FILE.malformed("it holds other bytes than ASCII".to_owned());
         let text =
@@ -137,13 +139,13 @@ impl PlanFile {
         &self.plan
     }
 
-    /// Whose signature was checked, if there is one.
+    /// The key whose signature was checked, if there is one.
     #[must_use]
     pub const fn signer(&self) -> Option<PublicKey> {
         self.signer
     }
 
-    /// The plan alone.
+    /// Returns only the plan.
     #[must_use]
     pub fn into_plan(self) -> Plan {
         self.plan
@@ -243,7 +245,7 @@ mod tests {
     #[test]
     fn what_was_altered_is_refused() {
         for (old, new, words) in [
-            ("0.1,", "9.1,", "altered or formatted anew"),
+            ("0.1,", "9.1,", "altered or reformatted"),
             ("0.1,", "0.10,", "canonical"),
             ("\"b74c", "\"B74C", "the fingerprint of a plan file must be 64"),
             ("\"version\": 1", "\"version\": 2", "the plan file has version 2"),
@@ -254,7 +256,7 @@ mod tests {
             ("e54be5dc", "e54be5dd", "signature of the plan is not valid"),
             ("\"ed25519\"", "\"ed448\"", "not a signature of a plan"),
             ("\"03a1", "\"03a2", "is signed by 03a2"),
-            ("\"version\": 1,", "\"version\": 1, \"version\": 1,", "twice"),
+            ("\"version\": 1,", "\"version\": 1, \"version\": 1,", "duplicated"),
             ("\n}\n", "\n} {", "more text"),
             ("turnout-plan\"", "turnout-plan\u{e9}\"", "ASCII"),
         ] {

@@ -1,21 +1,22 @@
-//! What is remembered of messages, so that none counts twice.
+//! Records of the messages that were read, so that none counts twice.
 
 use sha2::{Digest, Sha256};
 
-/// The bytes of a record by which a message is known: the beginning of a hash of its nonce. Among 10^9
-/// messages two have the same with a chance of 10^-11.
+/// The number of bytes of a record that identify a message: the beginning of a hash of its nonce.
+/// Among 10^9 messages, two have the same bytes with a chance of 10^-11.
 pub const NAME_BYTES: usize = 12;
 
-/// The bytes of a record: its name, and the beginning of a hash of nonce and content.
+/// The number of bytes of a record: the name, and the beginning of a hash of nonce and content.
 pub const RECORD_BYTES: usize = NAME_BYTES + 4;
 
-/// What is remembered of one message: by its first [`NAME_BYTES`] it is known when it comes again, and
-/// by the others a repeat is told from a contradiction.
+/// The record of one message. Its first [`NAME_BYTES`] bytes identify the message when it comes
+/// again; the others tell a repeat from a contradiction.
 ///
-/// Nobody learns the content from it who has not the nonce, whose 128 bits nobody guesses.
+/// A record reveals the content only to somebody who has the nonce, and nobody can guess its 128
+/// bits.
 pub type Record = [u8; RECORD_BYTES];
 
-/// Gives what is remembered of a message with this nonce that says this.
+/// Makes the record of a message with this nonce and this content.
 ///
 /// ```
 /// use turnout_core::wire::{NAME_BYTES, record};
@@ -34,7 +35,7 @@ pub fn record(nonce: &[u8], content: &[u8]) -> Record {
     record
 }
 
-/// Of records that have the same name the first, all in order of their names.
+/// Keeps the first of the records that have the same name, and orders them by name.
 ///
 /// ```
 /// use turnout_core::wire::{first_records, record};

@@ -1,4 +1,5 @@
-//! The header of report files: what the metadata of a Parquet or Arrow file says of the reports in it.
+//! The header of a report file: what the metadata of a Parquet or Arrow file says about its
+//! reports.
 
 use std::collections::HashSet;
 use std::fmt::Write;
@@ -14,7 +15,7 @@ use super::left_out::{LeftOut, design_of, design_text};
 use super::plan::{Participation, Plan, quoted};
 use crate::frequency::DesignSums;
 
-/// What the checksum of a report file begins with, which nothing else in the file looks like.
+/// The beginning of the checksum of a report file. Nothing else in the file looks like it.
 pub const SEAL: &str = "turnout-sha256:";
 
 /// The same in a text of JSON. "t" and "-" never end or begin an escape.
@@ -30,31 +31,31 @@ const HEADER: Document = Document {
 
 const COUNT: &str = "an integer from 0 to 18446744073709551615";
 
-/// What a report file says beside its plan.
+/// What a report file says beyond its plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReportFacts {
-    /// How many nodes there are, reporting or not.
+    /// The number of nodes, reporting or not.
     pub nodes: u64,
-    /// How many reports there are.
+    /// The number of reports.
     pub reports: u64,
-    /// Sums of the probabilities of all nodes; there if each has its own, and only then.
+    /// Sums of the probabilities of all nodes; present if and only if each node has its own.
     pub design: Option<DesignSums>,
     /// The groups of the nodes, if they have any.
     pub groups: Option<NodeGroups>,
     /// Whether each report has a pseudonym.
     pub pseudonyms: bool,
-    /// Where the reports come from.
+    /// The origin of the reports.
     pub source: Source,
-    /// How many rows or messages do not count, and are in none of these numbers.
+    /// How many rows or messages are left out; none of these numbers includes them.
     pub left_out: LeftOut,
 }
 
 /// The groups of the nodes of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeGroups {
-    /// The names of the columns, at least one, all different.
+    /// The names of the columns: at least one, all different.
     pub columns: Vec<String>,
-    /// The groups, of which each has its key.
+    /// The groups, each with its key.
     pub groups: Vec<NodeGroup>,
 }
 
@@ -63,20 +64,20 @@ pub struct NodeGroups {
 pub struct NodeGroup {
     /// Its values, one for each column.
     pub key: Key,
-    /// How many nodes it has, reporting or not.
+    /// The number of its nodes, reporting or not.
     pub nodes: u64,
-    /// Sums of their probabilities; there if each has its own, and only then.
+    /// Sums of their probabilities; present if and only if each node has its own.
     pub design: Option<DesignSums>,
-    /// How many rows of it are without an answer, and left out.
+    /// How many of its rows are left out because they have no answer.
     pub unanswered: u64,
 }
 
-/// Where the reports of a file come from: by this a copy of the file is known to be one.
+/// The origin of the reports of a file. It tells whether two files are copies of each other.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
-    /// They have 128 random bits of their own.
+    /// The reports have 128 random bits of their own.
     Id([u8; 16]),
-    /// They are a part of a job: whoever makes it again makes the same bytes.
+    /// The reports are a part of a job. Making the part again gives the same bytes.
     Part {
         /// The name of the job, which is random.
         job: String,
@@ -86,7 +87,7 @@ pub enum Source {
 }
 
 impl Source {
-    /// What tells the file from all others, and not from its copies.
+    /// Returns bytes that all copies of the file share, and no other file has.
     #[must_use]
     pub fn identity(&self) -> [u8; 16] {
         match self {
@@ -100,7 +101,7 @@ impl Source {
     }
 }
 
-/// The header of a report file: its plan, and facts that do not contradict it or one another.
+/// The header of a report file: its plan, and facts that contradict neither it nor one another.
 ///
 /// ```
 /// use turnout_core::wire::{LeftOut, Participation, Plan, ReportFacts, ReportHeader, Source};
@@ -127,11 +128,11 @@ pub struct ReportHeader {
 }
 
 impl ReportHeader {
-    /// The header of a file of reports of a plan.
+    /// Makes the header of a file of reports of a plan.
     ///
     /// # Errors
     ///
-    /// [`Error::Malformed`] for facts that contradict the plan or one another.
+    /// [`Error::Malformed`] if the facts contradict the plan or one another.
     pub fn new(plan: Plan, facts: ReportFacts) -> Result<Self, Error> {
         let personal = plan.participation() == Participation::Personalized;
         let refused = |reason: &str| Err(HEADER.malformed(reason.to_owned()));
@@ -167,12 +168,12 @@ impl ReportHeader {
         Ok(Self { plan, facts })
     }
 
-    /// Reads what the metadata of a file says.
+    /// Reads the header in the metadata of a file.
     ///
     /// # Errors
     ///
-    /// [`Error::Version`] for a later version of the file or of its plan; the others if it is no
-    /// header, or contradicts itself.
+    /// [`Error::Version`] for a later version of the file or of its plan; the other errors if the
+    /// text is not a header or contradicts itself.
     pub fn read(text: &str) -> Result<Self, Error> {
         let json = HEADER.read(text)?;
         let refused = |name, expected| HEADER.value(name, expected, json.member(name));
@@ -196,7 +197,7 @@ impl ReportHeader {
         Self::new(plan, facts)
     }
 
-    /// Its text, in which nothing looks like a checksum: canonical JSON beside that.
+    /// Returns its text: canonical JSON, in which nothing looks like a checksum.
     #[must_use]
     pub fn text(&self) -> String {
         let facts = &self.facts;
@@ -239,7 +240,7 @@ impl ReportHeader {
         &self.plan
     }
 
-    /// What else the file says.
+    /// The other facts of the file.
     #[must_use]
     pub const fn facts(&self) -> &ReportFacts {
         &self.facts

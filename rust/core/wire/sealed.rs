@@ -1,5 +1,5 @@
-//! Documents with a checksum: SHA-256 of the same canonical text without it. It finds accidents; whoever
-//! can write the text can also compute it again.
+//! Documents with a checksum: the SHA-256 of the same canonical text without it. It finds accidents
+//! only: anybody who can write the text can also compute the checksum.
 
 use sha2::{Digest, Sha256};
 

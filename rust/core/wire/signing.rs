@@ -1,4 +1,4 @@
-//! Ed25519 signatures (RFC 8032) by which plans are known.
+//! Ed25519 signatures (RFC 8032) that show who published a plan.
 
 use core::fmt;
 
@@ -6,18 +6,18 @@ use ed25519_dalek::{Signature, Signer, VerifyingKey};
 
 use super::hex;
 
-/// A public key: whoever has the secret one made a signature that it accepts.
+/// A public key. It accepts the signatures made with its secret key.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PublicKey([u8; 32]);
 
 impl PublicKey {
-    /// The key of 32 bytes.
+    /// Makes the key from 32 bytes.
     #[must_use]
     pub const fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 
-    /// The key of 64 hexadecimal digits, of either case.
+    /// Reads the key from 64 hexadecimal digits, in upper or lower case.
     ///
     /// ```
     /// use turnout_core::wire::PublicKey;
@@ -35,8 +35,8 @@ impl PublicKey {
         self.0
     }
 
-    /// Whether a signature is that of the message. A key of small order, under which one signature
-    /// would fit many messages, has no signatures.
+    /// Tells whether this key signed the message. A key of small order, under which one signature
+    /// would fit many messages, accepts no signature.
     #[must_use]
     pub fn verifies(&self, message: &[u8], signature: &[u8; 64]) -> bool {
         let signature = Signature::from_bytes(signature);
@@ -58,11 +58,11 @@ impl fmt::Debug for PublicKey {
     }
 }
 
-/// A secret key. It is overwritten when it is dropped, and never shown.
+/// A secret key. It is never shown, and is overwritten when it is dropped.
 pub struct SigningKey(ed25519_dalek::SigningKey);
 
 impl SigningKey {
-    /// The key of 32 secret bytes.
+    /// Makes the key from 32 secret bytes.
     #[must_use]
     pub fn from_bytes(secret: &[u8; 32]) -> Self {
         Self(ed25519_dalek::SigningKey::from_bytes(secret))
@@ -74,7 +74,7 @@ impl SigningKey {
         PublicKey(self.0.verifying_key().to_bytes())
     }
 
-    /// The signature of a message, which is the same each time.
+    /// Signs a message. The same message always gets the same signature.
     ///
     /// ```
     /// use turnout_core::wire::SigningKey;

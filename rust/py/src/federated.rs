@@ -47,8 +47,8 @@ static PREPARED: Mutex<Vec<(u64, Arc<BernoulliSelection>)>> = Mutex::new(Vec::ne
 const KEPT: usize = 8;
 
 /// The selection with a rate. A training has two of them, and every client asks for them in every
-/// round: they are kept. No call waits for the lock, which another thread may hold for ever in a
-/// process that has forked: it prepares its own.
+/// round: they are kept. No call waits for the lock, because in a forked process another thread may
+/// hold it forever: the call prepares its own.
 fn selection(rate: f64) -> turnout_core::Result<Arc<BernoulliSelection>> {
     let bits = rate.to_bits();
     if let Ok(prepared) = PREPARED.try_lock()

@@ -54,7 +54,7 @@ mod _core {
             PyTask, choose_hpke_config, ciphertext_config_id, open_aggregate_share,
             read_aggregation_job_continue_req, read_aggregation_job_resp, read_collection_job_resp,
             read_hpke_configs, read_upload_errors, read_vdaf_configuration, report_checksum,
-            seal_aggregate_share, seal_reports, write_aggregation_job_continue_req,
+            seal_aggregate_share, seal_reports, seal_to, write_aggregation_job_continue_req,
             write_aggregation_job_resp, write_collection_job_resp, write_hpke_configs,
             write_upload_errors, write_vdaf_configuration,
         },
@@ -120,8 +120,9 @@ mod _core {
     #[pymodule_export]
     const DAP_VERSION: &str = turnout_core::dap::VERSION;
 
-    /// Adds the words of DAP, and has the numpy crate find its tables now. It would when they are first needed, under a lock,
-    /// and a process that forks just then would leave a child that waits for ever.
+    /// Adds the words of DAP, and makes the numpy crate find its tables now. Otherwise it would
+    /// find them when they are first needed, under a lock. If the process forked just then, its
+    /// child would wait forever.
     #[pymodule_init]
     fn begin(module: &Bound<'_, PyModule>) -> PyResult<()> {
         PyArray1::<u8>::zeros(module.py(), 0, false).try_readonly()?;

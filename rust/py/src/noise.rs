@@ -66,8 +66,8 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Seed {
 /// Words of one stream of [`draw_words`].
 const WORDS: u64 = 1 << 16;
 
-/// Draws fresh words, at least so many, on all threads, and gives nothing but their exclusive or: what
-/// the rate of the generator is measured by.
+/// Draws at least so many fresh words on all threads, and returns only their exclusive or. Benches
+/// measure the rate of the generator with it.
 #[pyfunction]
 pub(crate) fn draw_words(py: Python<'_>, count: u64) -> Result<u64> {
     run(py, || {

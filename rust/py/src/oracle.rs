@@ -16,8 +16,8 @@ use crate::pool::{run, run_if};
 pub(crate) type Drawn<'py> = (Bound<'py, PyAny>, Option<Out<f64>>);
 
 /// Support counts, the number of reports, and the sums of the weights and of their squares if each
-/// node has its own rate: 128-bit sums as rows of the low and the high 64 bits, the last for all
-/// reports.
+/// node has its own rate. A 128-bit sum is a row of its low and its high 64 bits; the last row is
+/// for all reports.
 pub(crate) type Counted = (Out<u64>, u64, Option<(OutRows<u64>, OutRows<u64>)>);
 
 /// How reports look as an array.

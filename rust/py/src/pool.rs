@@ -1,7 +1,7 @@
 //! The thread pool, which survives a fork of the process.
 //!
 //! A forked child inherits the memory of rayon's pool but not its threads: work sent there would
-//! wait for ever. So each process finds a pool of its own, in a list keyed by process id. The number
+//! wait forever. So each process finds a pool of its own, in a list keyed by process id. The number
 //! of threads is rayon's default: the cores, or `RAYON_NUM_THREADS`.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -34,7 +34,8 @@ pub(crate) fn run<T: Send>(
     Ok(result.ok_or_else(missing)??)
 }
 
-/// The same for much work; little is done by the calling thread, because the pool would cost more.
+/// The same if there is `much` work. Otherwise the calling thread runs the job, because the pool
+/// would cost more.
 pub(crate) fn run_if<T: Send>(
     py: Python<'_>,
     much: bool,
@@ -43,8 +44,8 @@ pub(crate) fn run_if<T: Send>(
     if much { run(py, job) } else { Ok(py.detach(|| caught(job))??) }
 }
 
-/// What a job gives, or that it stopped: the core does not panic on input, but an array can be
-/// another one after it was checked, if a thread of Python writes to it meanwhile.
+/// Returns the result of a job, or an error if it panicked. The core does not panic on input, but a
+/// Python thread may write to an array after it was checked.
 fn caught<T>(job: impl FnOnce() -> T) -> Result<T> {
     catch_unwind(AssertUnwindSafe(job)).map_err(|_| {
         let message = "the core stopped: either an array was changed by another thread during the \

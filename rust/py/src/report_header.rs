@@ -11,7 +11,7 @@ use crate::wire::{Plan, written};
 /// Sums of probabilities, and of their squares.
 pub(crate) type Design = (u128, u128);
 
-/// Groups: the names of their columns, and of each its key in JSON, its nodes, the sums of their
+/// Groups: the names of their columns. Each group has its key in JSON, its nodes, the sums of their
 /// probabilities, and its rows without an answer.
 type Groups = (Vec<String>, Vec<(String, u64, Option<Design>, u64)>);
 

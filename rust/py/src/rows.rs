@@ -13,8 +13,8 @@ const ENDS: [Ends; 3] = [Ends::Unknown, Ends::Feed, Ends::Return];
 /// What is wrong with a row: why, which field, and after how many lines.
 type Fault = (&'static str, usize, usize);
 
-/// The whole rows at the beginning of a stretch of text: bytes, rows, empty ones, lines, how rows
-/// end, and what is wrong with the next one.
+/// The whole rows at the beginning of a stretch of text: how many bytes, rows, empty rows and
+/// lines, how rows end, and what is wrong with the next row.
 #[pyfunction]
 pub(crate) fn scan_rows(
     data: &Bound<'_, PyAny>,

@@ -43,7 +43,7 @@ impl SamplerBand {
 
     /// For each row of log ratios, the column chosen.
     #[pyo3(signature = (log_ratios, seed=None))]
-    fn resample(&self, log_ratios: &Bound<'_, PyAny>, seed: Option<u64>) -> Result<Out<i64>> {
+    fn resample(&self, log_ratios: &Bound<'_, PyAny>, seed: Option<Seed>) -> Result<Out<i64>> {
         let array = matrix("log_ratios", log_ratios)?;
         let (entries, columns) = (&*array, array.columns());
         let job = || samplers::resample(entries, columns, &self.0, &streams(seed)?);

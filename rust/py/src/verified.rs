@@ -158,18 +158,20 @@ impl Prio3 {
         nonces: &[u8],
     ) -> Result<Bound<'py, PyList>> {
         let votes = vector::<i64>("votes", votes)?;
-        let votes: &[i64] = &votes;
-        let (nonces, rest) = nonces.as_chunks::<NONCE_SIZE>();
-        if !rest.is_empty() {
-            return Err(Failure::Value("nonces must have 16 bytes for each vote".to_owned()));
-        }
-        let reports = run(py, || Ok(self.0.shard_votes(context, votes, nonces)))??;
-        let made = PyList::empty(py);
-        for report in reports {
-            let public = PyBytes::new(py, &report.public_share);
-            made.append((public, list(py, &report.input_shares)?))?;
-        }
-        Ok(made)
+        let (votes, nonces): (&[i64], _) = (&votes, each_of("vote", nonces)?);
+        made(py, run(py, || Ok(self.0.shard_votes(context, votes, nonces)))??)
+    }
+
+    fn shard_numbers<'py>(
+        &self,
+        py: Python<'py>,
+        context: &[u8],
+        numbers: &Bound<'py, PyAny>,
+        nonces: &[u8],
+    ) -> Result<Bound<'py, PyList>> {
+        let numbers = vector::<u64>("numbers", numbers)?;
+        let (numbers, nonces): (&[u64], _) = (&numbers, each_of("report", nonces)?);
+        made(py, run(py, || Ok(self.0.shard_numbers(context, numbers, nonces)))??)
     }
 
     #[expect(clippy::too_many_arguments, reason = "those of the draft")]
@@ -341,6 +343,24 @@ impl Prio3 {
         let shares: Vec<&[u8]> = aggregate_shares.iter().map(PyBytesMethods::as_bytes).collect();
         Ok(self.0.unshard(&shares)?)
     }
+}
+
+fn each_of<'a>(what: &str, nonces: &'a [u8]) -> Result<&'a [[u8; NONCE_SIZE]]> {
+    let (nonces, rest) = nonces.as_chunks::<NONCE_SIZE>();
+    if rest.is_empty() {
+        return Ok(nonces);
+    }
+    Err(Failure::Value(format!("nonces must have {NONCE_SIZE} bytes for each {what}")))
+}
+
+/// Reports as pairs of the public share and a list of the input shares.
+fn made(py: Python<'_>, reports: Vec<verified::Report>) -> Result<Bound<'_, PyList>> {
+    let made = PyList::empty(py);
+    for report in reports {
+        let public = PyBytes::new(py, &report.public_share);
+        made.append((public, list(py, &report.input_shares)?))?;
+    }
+    Ok(made)
 }
 
 /// Why a report was refused, in a word.

@@ -153,9 +153,10 @@ fn layout(itemsize: usize, signed: bool, width: Option<usize>) -> Result<Layout>
     Ok(width.map_or(Layout::one(integer), |width| Layout::row(integer, width)))
 }
 
-/// What [`MessageReader`] makes of messages: of those that are good the places, the numbers of their
-/// plans, their nonces, what they say in 16 bytes, the numbers of the values of their groups and the
-/// bytes of their reports; of the others their places, the kinds of the refusals and the reasons.
+/// The result of [`MessageReader`]. For good messages: their places, the indices of their plans,
+/// their nonces, their contents in 16 bytes, the indices of the values of their groups, and the
+/// bytes of their reports. For the others: their places, the kinds of the refusals, and the
+/// reasons.
 type Read<'py> = (
     Out<i64>,
     Out<u32>,
@@ -288,8 +289,8 @@ fn message<'a>(place: usize, given: &'a Bound<'_, PyAny>) -> Result<Message<'a>>
     Err(Failure::Type(format!("messages[{place}] must be bytes or text, got a {found}")))
 }
 
-/// What is remembered of messages, by their nonces and what they say: the records of all, one after the
-/// other, and of those with the same nonce the first, in order.
+/// The records of messages, from their nonces and their contents: the records of all, one after the
+/// other, and the first record of each nonce, in order.
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "Python's lists are taken as vectors")]
 pub(crate) fn message_records(
@@ -317,8 +318,8 @@ impl MessageWriter {
         Ok(Self(wire::MessageWriter::new(plan.inner(), layout(itemsize, signed, width)?)))
     }
 
-    /// Writes one message, with a nonce of the operating system's: the report by the little-endian
-    /// bytes of its integers, the group as it stands in a message.
+    /// Writes one message, with a nonce from the operating system. The report is the little-endian
+    /// bytes of its integers, and the group is as a message states it.
     #[pyo3(signature = (report, group=None))]
     fn write<'py>(
         &self,

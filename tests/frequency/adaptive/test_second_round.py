@@ -100,7 +100,7 @@ def test_a_state_that_does_not_fit_is_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(InvalidValueError, match="participation must be left out"):
         under_way.plan(0.5)
     under_way.close(under_way.current.simulate(COUNTS, seed=1))
-    with pytest.raises(InvalidValueError, match="second must be of all who were asked"):
+    with pytest.raises(InvalidValueError, match="second must cover everyone who was asked"):
         under_way.close(under_way.current.simulate(COUNTS, participation=0.5))
     assert not under_way.finished
     path = tmp_path / "state.json"

@@ -258,7 +258,7 @@ def test_tallies_that_do_not_belong_are_refused() -> None:
         TwoRoundTallies(collection(), other, tallies.second).estimate()
     second = tallies.second
     half = SecondTally(second.plan, second.support, second.received, 1999)
-    with pytest.raises(InvalidValueError, match="second must be of the"):
+    with pytest.raises(InvalidValueError, match="second must cover the"):
         TwoRoundTallies(collection(), tallies.first, half).estimate()
     with pytest.raises(InvalidValueError, match="weight must be in"):
         tallies.estimate(1.5)
@@ -268,5 +268,5 @@ def test_tallies_that_do_not_belong_are_refused() -> None:
 
 def test_a_first_round_without_reports_says_so() -> None:
     quiet = TwoRoundCollection(4, epsilon=5.0, first_rate=1e-9, second_rate=0.3, low=0.2, high=0.9)
-    with pytest.raises(EstimatorError, match="none were received"):
+    with pytest.raises(EstimatorError, match="no reports were received"):
         quiet.collect(VALUES, seed=1)

@@ -203,7 +203,9 @@ def test_other_bad_arguments_are_refused() -> None:
         both.collect(TABLE, seed=-1)
     with pytest.raises(InvalidValueError, match="one probability for each of the 200"):
         both.collect(TABLE, participation=tn.Personalized([0.5]))
-    with pytest.raises(InvalidValueError, match="of a plan"):
+    with pytest.raises(
+        InvalidValueError, match="participation must contain the probabilities, got"
+    ):
         both.collect(TABLE, participation=tn.Personalized([0.5])._in_plan())
     with pytest.raises(InvalidValueError, match=r"2\^-30 when they are multiplied"):
         one.collect(TABLE, participation=tn.Personalized([2.0**-30] * 200))
@@ -223,7 +225,7 @@ def test_other_bad_arguments_are_refused() -> None:
         tn.estimator_variance(both, 1, true_counts=[1, 2])
     with pytest.raises(InvalidValueError, match="give true_counts"):
         tn.estimator_variance(both, 1, values=TABLE)
-    with pytest.raises(InvalidTypeError, match="variances are known beforehand"):
+    with pytest.raises(InvalidTypeError, match="variances that are known before"):
         tn.estimator_variance(tn.SquareWave(1.0), 1, values=[0.5])
 
 
@@ -245,7 +247,7 @@ def test_rows_are_as_good_as_columns_and_one_person_sends_one_message() -> None:
     both = COLLECTIONS["split"]
     rows = [dict(zip(TABLE, row, strict=True)) for row in zip(*TABLE.values(), strict=True)]
     assert both.collect(rows, seed=1) == both.collect(TABLE, seed=1)
-    with pytest.raises(InvalidValueError, match="an answer to 'age' in each entry"):
+    with pytest.raises(InvalidValueError, match="must have an answer to 'age', as each entry has"):
         both.collect([rows[0], {"sex": "f"}])
     plan = tn.Plan(both, tn.Everyone())
     gathered = plan.gather([plan.report(row) for row in rows[:40]])

@@ -24,9 +24,14 @@ TRUTH = {"a": [0.45, 0.15, 0.3, 0.1], "b": [0.4, 0.4, 0.2]}
 
 
 def oracles() -> list[str]:
-    """All oracles that need nothing but an epsilon and a domain."""
+    """All oracles of turnout that need nothing but an epsilon and a domain.
+
+    Modules of other tests register oracles of their own.
+    """
     names = []
     for name, cls in sorted(oracle_classes().items()):
+        if not cls.__module__.startswith("turnout."):
+            continue
         try:
             cls(1.0, 4)
         except TypeError:

@@ -427,7 +427,7 @@ def test_an_estimator_for_a_common_rate_refuses_personal_probabilities(method: s
 
 
 def test_hajek_refuses_a_tally_without_reports_and_names_the_alternatives() -> None:
-    with pytest.raises(EstimatorError, match="none were received"):
+    with pytest.raises(EstimatorError, match="no reports were received"):
         uniform_tally([0, 0], 10).estimate("hajek")
 
 

@@ -396,7 +396,7 @@ def test_what_cannot_be_maximised_is_refused() -> None:
         maximum_likelihood(none)
     padded = tn.SampledAttribute(1.0, {"a": 3, "b": 2}, padding="fake")
     fake = padded.by_attribute(padded.randomize({"a": [0, 1, 2], "b": [0, 1, 1]}, seed=1))["a"]
-    with pytest.raises(EstimatorError, match="is not that of which answers they support"):
+    with pytest.raises(EstimatorError, match="does not follow from the answers they support"):
         maximum_likelihood(fake)
     one = maximum_likelihood(reports, max_iterations=1, tolerance=1e-12)
     assert one.iterations == 1

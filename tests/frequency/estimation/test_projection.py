@@ -85,7 +85,7 @@ def test_without_a_positive_frequency_norm_sub_keeps_the_largest_and_clipping_is
     frequencies = np.array([-0.5, -0.1, -0.2])
     np.testing.assert_allclose(norm_sub(frequencies), [0.0, 1.0, 0.0])
     np.testing.assert_allclose(simplex(frequencies), [0.1, 0.5, 0.4])
-    with pytest.raises(EstimatorError, match="needs a positive estimate"):
+    with pytest.raises(EstimatorError, match="needs at least one positive estimate"):
         clip_normalize(frequencies)
 
 

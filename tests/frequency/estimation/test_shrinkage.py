@@ -223,7 +223,7 @@ def test_the_result_names_itself_and_says_where_it_may_mislead() -> None:
     assert "shrunk by 'empirical_bayes'" in repr(shrunken)
     assert shrunken.postprocessing == "empirical_bayes"
     assert shrunken.shrinkage is not None
-    assert "3 answers say little" in shrunken.shrinkage.cautions[0]
+    assert "3 answers reveal little" in shrunken.shrinkage.cautions[0]
     assert shrunken._unprojected.shrinkage is None
     assert shrunken.project("simplex").shrinkage is None
     assert (shrunken.interval().low == estimate.interval().low).all()

@@ -72,7 +72,7 @@ def test_select_keeps_groups(grouped: GroupedTally) -> None:
     assert len(none) == 0
     assert none.total.nodes == 0
     assert none.plan == grouped.plan
-    with pytest.raises(InvalidValueError, match="'region' is no column"):
+    with pytest.raises(InvalidValueError, match="'region' is not a column of the groups"):
         grouped.select(region="EU")
     with pytest.raises(InvalidTypeError, match="country must be None, text"):
         grouped.select(country=[b"DE"])
@@ -170,7 +170,7 @@ def test_moments_of_numpy_are_moments_in_every_unit(unit: str) -> None:
         ),
         ([b"x"], "None, text"),
         ([np.timedelta64(3, "ns")], "None, text"),
-        ([np.datetime64("NaT")], "no moment in time"),
+        ([np.datetime64("NaT")], "is not a moment in time; use None for a missing one"),
         ([np.datetime64("12026-01-01T00", "us")], "years 1 to 9999"),
         (
             [datetime.datetime(1, 1, 1, tzinfo=datetime.timezone(datetime.timedelta(hours=5)))],

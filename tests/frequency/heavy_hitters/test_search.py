@@ -242,7 +242,7 @@ def test_rounds_are_closed_in_order_with_their_own_tallies() -> None:
     with pytest.raises(InvalidTypeError, match="tally"):
         search.close(3)  # type: ignore[arg-type]
     nobody = first.tally(first.randomize(VALUES[:1], participation=tn.Bernoulli(1e-9), seed=1))
-    with pytest.raises(EstimatorError, match="round 0 brought no report of its 1 nodes"):
+    with pytest.raises(EstimatorError, match="round 0 got no report from its 1 nodes"):
         search.close(nobody)
     assert search.current is first
     search.close(tally)
@@ -333,7 +333,7 @@ def test_other_bad_arguments_are_refused() -> None:
         SMALL.collect(VALUES, participation=tn.Personalized([0.5]))
     with pytest.raises(InvalidValueError, match="seed"):
         SMALL.collect(VALUES, seed=-1)
-    with pytest.raises(EstimatorError, match="brought no report"):
+    with pytest.raises(EstimatorError, match="got no report"):
         SMALL.collect([])
     with pytest.raises(InvalidValueError, match="common rate"):
         SMALL.detectable_frequency(10, participation=tn.Personalized([0.5]))

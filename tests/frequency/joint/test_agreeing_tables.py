@@ -144,7 +144,7 @@ def test_tables_agree_before_they_are_projected_or_shrunk() -> None:
     estimate = pairs.collect(people(3000, alike=0.3), participation=0.5, seed=1).estimate()
     for change in ("shrink", "project"):
         apart = estimate.shrink() if change == "shrink" else estimate.project("simplex")
-        with pytest.raises(EstimatorError, match=rf"agree first: consistent\(\).{change}\(\)"):
+        with pytest.raises(EstimatorError, match=rf"consistent first: consistent\(\).{change}\(\)"):
             apart.consistent()
     agreeing = estimate.consistent()
     for name, made in agreeing.consistent().items():

@@ -82,7 +82,7 @@ def test_other_oracles_answers_and_descriptions_are_refused() -> None:
         joint.randomize({"sex": ["f"], "vote": ["never"]})
     with pytest.raises(InvalidValueError, match="column 'vote'"):
         joint.randomize({"sex": ["f"]})
-    with pytest.raises(InvalidValueError, match="an answer to 'vote' in each entry"):
+    with pytest.raises(InvalidValueError, match="must have an answer to 'vote', as each entry has"):
         joint.randomize([{"sex": "f"}])
     with pytest.raises(InvalidValueError, match="at most the epsilon 1"):
         tn.JointTable(1.0, COLUMNS, oracle=tn.DirectEncoding(2.0, 6))

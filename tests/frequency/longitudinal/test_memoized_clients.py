@@ -34,7 +34,7 @@ def test_two_clients_of_one_secret_are_not_made_by_copying() -> None:
     # Each of them would keep to the limit, and both together spend twice what one may.
     client = chain("L-GRR").client()
     for clone in (copy.copy, copy.deepcopy, pickle.dumps):
-        with pytest.raises(InvalidTypeError, match=r"from_bytes when the first is gone"):
+        with pytest.raises(InvalidTypeError, match=r"from_bytes when the first client is gone"):
             clone(client)
 
 
@@ -160,7 +160,7 @@ def test_the_oracle_says_how_permanent_answers_are_made() -> None:
 
 def test_bad_arguments() -> None:
     memoized = chain("L-GRR")
-    with pytest.raises(InvalidValueError, match="those of the oracle"):
+    with pytest.raises(InvalidValueError, match="come from the oracle"):
         Memoized(tn.DirectEncoding(3.0, 4), 4, first_epsilon=1.0)
     with pytest.raises(InvalidTypeError, match="domain must be a Domain, a list of labels"):
         Memoized(3.0, first_epsilon=1.0)

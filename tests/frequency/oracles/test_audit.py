@@ -6,19 +6,19 @@ must see, each next to the same mechanism without the defect.
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import multiprocessing
 import pkgutil
 import subprocess
 import sys
 import textwrap
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
+from tests.loading import load
 
 import turnout as tn
 from turnout.frequency import oracles
@@ -45,14 +45,7 @@ needs_fork = pytest.mark.skipif(
 @pytest.fixture(scope="session")
 def audit() -> Any:
     """The module ``tests/audit.py``: loaded by its place, so that no path must be set."""
-    place = Path(__file__).parents[2] / "audit.py"
-    spec = importlib.util.spec_from_file_location("audit_of_mechanisms", place)
-    assert spec is not None
-    assert spec.loader is not None
-    module: ModuleType = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+    return load(Path(__file__).parents[2] / "audit.py", "audit_of_mechanisms")
 
 
 def make(name: str, epsilon: float, size: int) -> Any:

@@ -193,7 +193,7 @@ def test_a_tally_gives_the_same_errors_as_its_reports(
     try:
         by_tally = ordered(oracle.tally(reports))
     except EstimatorError as error:
-        assert "take the reports" in str(error)  # noqa: PT017
+        assert "pass the reports" in str(error)  # noqa: PT017
         return
     np.testing.assert_allclose(by_tally.frequencies, by_reports.frequencies, atol=1e-12)
     # The relative error of a variance from 100,000 reports is a few thousandths.

@@ -41,18 +41,18 @@ def counts(
 ) -> None:
     """Account for counts of sampled people, published without noise.
 
-    Every person is kept with the probability given, unseen, and the counts of the kept ones are
-    published. The guarantee holds where [bold]every item is held by at least as many people as
-    the floor[/], also after the change of one; that many dummy people on every item make it hold
-    for all data.
+    Each person is kept with the given probability, and nobody sees who is. The counts of the kept
+    people are published. The guarantee holds if [bold]every item is held by at least as many people
+    as the floor[/], before and after one person changes. If you add that many dummy people to every
+    item, it holds for all data.
 
-    Give --epsilon to get delta, or --delta to get epsilon; with --calibrate give both and leave out
-    what is wanted: the largest rate or the smallest floor.
+    Pass --epsilon to get delta, or --delta to get epsilon. With --calibrate, pass both, and leave
+    out the parameter to find: the largest rate or the smallest floor.
 
     --json prints rate, floor, calibrated (rate, floor or null) and neighbours: an object with an
-    epsilon and a delta for each of replace, remove and add (epsilon null where there is none). With
-    --calibrate the deltas are those at the value, and target is an object with epsilon, delta and
-    adjacency; else it is null.
+    epsilon and a delta for each of replace, remove and add (epsilon is null if there is none). With
+    --calibrate, the deltas are those at the value found, and target is an object with epsilon,
+    delta and adjacency. Otherwise target is null.
 
     [bold]Examples:[/]
 
@@ -65,9 +65,9 @@ def counts(
     rate
         Probability that a person is kept.
     floor
-        People, real or dummy, that hold every item at least; honest ones only.
+        The least number of honest people, real or dummy, that hold every item.
     parameter
-        Find this one; needs the other, --epsilon and --delta.
+        Find this parameter; needs the other one, --epsilon and --delta.
     adjacency
         The neighbours that --calibrate protects.
     """
@@ -109,7 +109,7 @@ def counts(
         rows.append(("target", f"{asked}, {_MEANINGS[adjacency]}"))
     rows += [
         question.given,
-        ("guarantee", "only where every item has as many people as the floor, whoever changes"),
+        ("guarantee", "only if every item has as many people as the floor, whoever changes"),
     ]
     wanted = question.wanted
     cells = [[word, written_up(records[word][wanted]), _MEANINGS[word]] for word in _WORDS]
@@ -132,13 +132,13 @@ def shuffle(
 ) -> None:
     r"""Account for shuffled reports of direct encoding.
 
-    A shuffler passes the reports on in an order that says nothing of who sent them. Whoever sees
-    only its output learns much less of a person than from the report beside its sender: the
-    guarantee is for replacing one person's answer. Both bounds are shown; the upper one is the
-    guarantee. The Gaussian noise is what a trusted curator would add to every count for the same
-    epsilon and delta.
+    A shuffler passes the reports on in an order that reveals nothing about who sent them. Somebody
+    who sees only its output learns much less about a person than from a report with its sender. The
+    guarantee is for replacing one person's answer. The command shows two bounds; the upper one is
+    the guarantee. It also shows the Gaussian noise that a trusted curator would add to every count
+    for the same epsilon and delta.
 
-    Give --delta to get epsilon, or --epsilon to get delta.
+    Pass --delta to get epsilon, or --epsilon to get delta.
 
     --json prints local_epsilon, realized_epsilon, domain_size, nodes, participation; epsilon and
     delta, the guarantee; lower_epsilon or lower_delta (the other is null); and gaussian, an object
@@ -157,7 +157,7 @@ def shuffle(
     domain_size
         How many answers there are.
     nodes
-        How many people there are; honest ones only.
+        The number of honest people.
     participation
         Probability that a person reports, hidden by the shuffler.
     """

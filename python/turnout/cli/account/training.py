@@ -65,19 +65,20 @@ def participation(
 ) -> None:
     r"""Account for federated learning with random participation.
 
-    In each round a client takes part at random, unseen, and samples its elements. The guarantee is
-    for one element of one client. Beside it stand weak client sampling (whoever takes part is
-    seen), only local sampling (everyone takes part), and central shuffling, which treats a round as
-    sampling at the product of both rates: a lower bound of the loss, [bold]not a guarantee[/].
+    In each round a client takes part at random, and nobody sees whether it does. It samples its
+    elements. The guarantee is for one element of one client. The command also shows weak client
+    sampling (others see who takes part), only local sampling (everyone takes part), and central
+    shuffling. The last treats a round as sampling at the product of both rates: a lower bound of
+    the loss, [bold]not a guarantee[/].
 
-    Give --delta to get epsilon, or --epsilon to get delta. "At least" is what data that can exist
-    lose, which shows how tight the value is; the line below the table names the data. The local
-    size must be a public upper bound; without it weak client sampling is the guarantee.
+    Pass --delta to get epsilon, or --epsilon to get delta. "At least" is the loss of data that can
+    exist, which shows how tight the value is. The line below the table names the data. The local
+    size must be a public upper bound. Without it, the guarantee is that of weak client sampling.
 
     --json prints client_rate, sample_rate, local_size, noise_multiplier, rounds, adjacency; bound
     (the scheme that is the guarantee) with its epsilon, delta, lower_epsilon and lower_delta (null
-    where not computed or infinite) and reached, the data that lose at least the latter, in words;
-    and schemes, a list of objects with scheme, guarantee and the same.
+    if not computed or infinite) and reached, which names in words the data that lose at least the
+    lower value; and schemes, a list of objects with scheme, guarantee and the same.
 
     --plot draws delta against epsilon for one round, and epsilon against rounds for more.
 
@@ -99,7 +100,7 @@ def participation(
     rounds
         How many rounds there are.
     adjacency
-        What neighbouring data sets are.
+        What makes two data sets neighbours.
     """
     listed = shared.schemes(client_rate, sample_rate, local_size, noise)
     records = [
@@ -156,7 +157,7 @@ class _Target:
     parameter: Annotated[Parameter | None, typer.Option("--calibrate")] = None
 
     def wanted(self, setting: shared.Setting) -> Parameter:
-        """Say what is to be calibrated, and refuse what lacks or is too much."""
+        """Name the parameter to calibrate, and refuse missing and superfluous options."""
         given: dict[str, Any] = {name: getattr(setting, field) for name, field in _FIELDS.items()}
         if self.parameter is not None:
             shared.refuse_unsettled(given, self.parameter, *_NEEDED)
@@ -184,16 +185,17 @@ class _Target:
 
 @command
 def calibrate(*, target: _Target, setting: shared.Setting, as_json: options.AsJson = False) -> None:
-    r"""Find what random participation needs to meet an epsilon and a delta.
+    r"""Find the noise or rate that meets an epsilon and a delta.
 
-    The least noise, or the largest rate, local size or number of rounds. Leave out the one that is
-    wanted, or name it with --calibrate. The value is rounded to the safe side, and the delta that
-    it reaches is computed for the rounded value.
+    It finds the least noise, or the largest rate, local size or number of rounds. Leave out the
+    parameter to find, or name it with --calibrate. The value is rounded to the safe side, and its
+    delta is computed for the rounded value.
 
-    --json prints calibrated (its name) and value; epsilon and delta, the target; delta_there, the
-    delta at the value; bound, the scheme that is the guarantee; client_rate, sample_rate,
-    local_size, noise_multiplier, rounds and adjacency, the value among them. For the noise of one
-    round also schemes: a list of objects with scheme, guarantee and noise_multiplier.
+    --json prints calibrated (the name of the parameter) and value; epsilon and delta, the target;
+    delta_there, the delta at the value; bound, the scheme that is the guarantee; client_rate,
+    sample_rate, local_size, noise_multiplier, rounds and adjacency, which include the value. For
+    the noise of one round it also prints schemes: a list of objects with scheme, guarantee and
+    noise_multiplier.
 
     [bold]Examples:[/]
 
@@ -273,23 +275,23 @@ def batches(
     plot: options.PictureFile = None,
     as_json: options.AsJson = False,
 ) -> None:
-    r"""Account for training on batches, in every way in which batches are drawn.
+    r"""Account for training on batches, for each way of drawing them.
 
-    The same number of batches and the same noise, and each record in a batch by a coin of its own
-    (Poisson sampling), in batches of a fixed size drawn without replacement, in one random order
-    that is cut into batches (how most programs read their data), or dealt to a batch of its own
-    chance (as in random check-ins). They do not cost the same: who draws in one way and accounts
-    for another says too little.
+    All ways have the same number of batches and the same noise. A record may be in each batch by a
+    coin of its own (Poisson sampling). Batches may have a fixed size, drawn without replacement.
+    One random order may be cut into batches, as most programs read their data. Or each record is
+    dealt to one random batch, as in random check-ins. The ways do not cost the same: if you draw in
+    one way and account for another, you may state too small an epsilon.
 
-    Give --delta to get epsilon, or --epsilon to get delta. "At least" is what data that can exist
-    lose.
+    Pass --delta to get epsilon, or --epsilon to get delta. "At least" is the loss of data that can
+    exist.
 
-    --json prints records, batch_size, batches (of one pass; what is left over is not used),
+    --json prints records, batch_size, batches (of one pass; leftover records are not used),
     noise_multiplier, passes; and ways, a list of objects with way, neighbours, epsilon, delta,
-    lower_epsilon and lower_delta (null where not computed or infinite) and reached, the data that
-    lose at least the latter, in words.
+    lower_epsilon and lower_delta (null if not computed or infinite) and reached, which names in
+    words the data that lose at least the lower value.
 
-    --plot draws the values beside each other, each as far down as what data can lose.
+    --plot draws the values side by side, each down to the loss that data can reach.
 
     [bold]Example:[/]
 
@@ -301,11 +303,11 @@ def batches(
     records
         How many records there are.
     batch_size
-        How many records a batch has, or has in the mean.
+        How many records a batch has, exactly or on average.
     noise
         Noise multiplier: standard deviation of the noise on a sum over the clipping norm.
     passes
-        How many times all records are gone through.
+        How often the training goes through all records.
     """
     if batch_size >= records:
         raise typer.BadParameter(

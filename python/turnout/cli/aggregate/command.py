@@ -9,7 +9,12 @@ import typer
 
 from turnout._progress import doing
 from turnout.cli import options
-from turnout.cli.aggregate.mechanisms import Protection, floor_holds, mechanism_of
+from turnout.cli.aggregate.mechanisms import (
+    Protection,
+    check_numbers,
+    floor_holds,
+    mechanism_of,
+)
 from turnout.cli.aggregate.results import (
     costs_table,
     json_object,
@@ -20,15 +25,18 @@ from turnout.cli.aggregate.results import (
 from turnout.cli.answers import settled, tell_of_labels
 from turnout.cli.commands import command
 from turnout.cli.input import Input
+from turnout.cli.numbers import Mean, record_of_sum, rows_of_sum
 from turnout.cli.output import Intervals, Listing, Processing
 from turnout.cli.page import Page, say_written
 from turnout.cli.question import OneList
-from turnout.cli.running import note
+from turnout.cli.running import note_seed
 from turnout.cli.showing.estimates import Wish, show_estimate
 from turnout.distributed import recommend
 from turnout.pipeline import Answers
 from turnout.pipeline.in_memory import Columns, read_columns
 from turnout.reporting.frequencies import SHARES
+from turnout.reporting.means import Means
+from turnout.reporting.telling import Telling
 
 #: Options that are of a round, and not of a comparison.
 _OF_A_ROUND = (
@@ -42,6 +50,42 @@ class _Question(OneList):
     """What is asked."""
 
     column: options.Column
+    mean: Mean = None
+
+    def __post_init__(self) -> None:
+        """Refuse labels of numbers."""
+        super().__post_init__()
+        named = self.labels is not None or self.labels_file is not None
+        options.refuse_if(
+            (self.mean is not None and named, "--mean", "conflicts with --labels: choose one")
+        )
+
+    @property
+    def telling(self) -> Telling:
+        """How estimates are told."""
+        return SHARES if self.mean is None else Means()
+
+    def check(self, context: typer.Context, mechanism: str) -> None:
+        """Refuse what does not go together with numbers, where a mean is asked for.
+
+        Raises
+        ------
+        InvalidValueError, typer.BadParameter
+            If something does not.
+        """
+        if self.mean is None:
+            return
+        check_numbers(mechanism)
+        names = ("project", "shrink", "clip", "order", "top")
+        given = {name for name in names if options.was_given(context, name)}
+        self.telling.check({f"--{name.replace('order', 'sort')}" for name in given}, "hajek")
+
+    def sums(self, estimate: Any, wish: Wish) -> tuple[list[tuple[str, str]], dict[str, Any]]:
+        """Say the sum of numbers, if they are asked for: to people, and to programs."""
+        if self.mean is None:
+            return [], {}
+        scope = wish.scope_of(estimate)
+        return rows_of_sum(estimate, scope), record_of_sum(estimate, scope)
 
     def settle(self, data: Input) -> tuple[Answers, Columns, Any]:
         """Read the answers: the files, their codes, and the labels.
@@ -53,11 +97,11 @@ class _Question(OneList):
         OSError
             If a file cannot be read.
         """
-        stated = self.stated
+        stated: Any = self.stated if self.mean is None else self.mean
         answers = data.scan([self.column])
         given = {} if stated is None else {self.column: stated}
         answers, domains, found = settled(answers, given)
-        way = "turnout survey --mean LOW:HIGH asks for their mean"
+        way = "--mean LOW:HIGH with --mechanism verified asks for their mean"
         tell_of_labels(answers, domains, found, way)
         return answers, read_columns(answers, domains), domains[self.column]
 
@@ -77,27 +121,29 @@ def aggregate(
     as_json: options.AsJson = False,
     seed: options.Seed = None,
 ) -> None:
-    r"""Count answers under secret sharing, so that no server sees one, and the counts are private.
+    r"""Count answers under secret sharing, so that no server sees any answer.
 
-    Every person's answer is split into shares among several parties, of which one must be honest;
-    only the sum is seen. Hidden coins ([bold]sampling[/], [bold]two-stage[/]) or noise that no
-    party knows ([bold]discrete-laplace[/], [bold]discrete-gaussian[/], [bold]skellam[/]) make the
-    sum private. With [bold]verified[/] every answer carries a proof that it is one vote.
-    [bold]recommend[/] compares all of them by computed error.
+    Every person's answer is split into shares among several parties, at least one of which must be
+    honest. They see only the sum. Hidden coins ([bold]sampling[/], [bold]two-stage[/]) or noise
+    that no party knows ([bold]discrete-laplace[/], [bold]discrete-gaussian[/], [bold]skellam[/])
+    make the sum private. With [bold]verified[/], every answer has a proof that it is one vote. With
+    verified and --mean, the proof says that it is one number within the bounds, and the result is
+    the mean. [bold]recommend[/] compares all mechanisms by computed error.
 
-    This command runs all parties in one process, to see what a mechanism gives and costs before it
-    is deployed: whoever runs it has all the answers. turnout.distributed.transport runs the parties
-    on machines of their own.
+    This command runs all parties in one process, so it needs all the answers. Use it to see what a
+    mechanism gives and costs before you deploy it. turnout.distributed.transport runs the parties
+    on separate machines.
 
-    Labels are taken from the column unless --labels or --labels-file states them; they are then
-    treated as public, and stand in the output.
+    Without --labels or --labels-file, the labels are taken from the column. They are then treated
+    as public, and are part of the output.
 
-    --report writes the page for people, as turnout survey does, with the sentence to publish.
+    --report writes a page for people, as turnout survey does, with the sentence to publish.
 
-    --json prints what estimate --json prints, and guarantee, parameters (what was calibrated),
-    expected_error (the root mean squared error of a frequency), floor_holds (whether these answers
-    keep the --floor; null if nothing rests on one) and costs (an object for each role: parties, and
-    means for one party).
+    --json prints what estimate --json prints, and guarantee, parameters (the calibrated values),
+    expected_error (the root mean squared error of a frequency, or of the mean), floor_holds
+    (whether these answers reach the --floor; null if the mechanism needs none) and costs (an object
+    for each role: parties, and means for one party). With --mean it also prints sum: an object with
+    value, low and high.
 
     [bold]Examples:[/]
 
@@ -110,12 +156,15 @@ def aggregate(
 
         turnout aggregate adult.csv -c occupation -m verified --epsilon 1
 
+        turnout aggregate adult.csv -c hours_per_week --mean 0:99 -m verified --epsilon 1
+
         turnout aggregate adult.csv -c occupation -m recommend --epsilon 1
     """
     arguments = protection.arguments(context)
     compared = protection.mechanism == "recommend"
     _refuse_contradictions(context, compared, processing, page)
-    page.check(data)
+    question.check(context, protection.mechanism)
+    page.check(data.paths)
     if plot is not None:
         options.refuse_overwriting_inputs(plot, data.paths)
     answers, read, domain = question.settle(data)
@@ -127,24 +176,26 @@ def aggregate(
         show_comparison(comparison, floor_holds=holds, plot=plot, as_json=as_json)
         return
     with doing("calibrating"):
-        chosen = mechanism_of(protection.mechanism, domain, users, arguments)
+        numbers = question.mean is not None
+        chosen = mechanism_of(protection.mechanism, domain, users, arguments, numbers=numbers)
     holds = floor_holds(arguments, domain, codes, "the guarantee")
-    if seed is not None:
-        note("made with --seed: fit for tests only, the noise can be computed again")
+    _note_seed(seed)
     with doing(f"a round of {users:,} users"):
-        result = chosen.run(domain.decode(codes), seed=seed)
+        result = chosen.run(codes if numbers else domain.decode(codes), seed=seed)
     top = None if as_json else listing.top
     wish = Wish(
         "hajek", **vars(intervals), order=listing.order, top=top, postprocessing=processing.name
     )
     estimate = wish.made(replace(result.estimate, left_out=read.left_out))
-    shown = show_estimate(estimate, wish, SHARES, summary(chosen, read.left_out))
+    said, sums = question.sums(estimate, wish)
+    head = [*summary(chosen, read.left_out), *said]
+    shown = show_estimate(estimate, wish, question.telling, head)
     page.write(
         replace(result, estimate=estimate),
         **{**vars(intervals), "order": listing.order, "top": listing.top},
-        notes=page_notes(seed, holds),
+        notes=page_notes(chosen, seed, holds),
     )
-    more = {**json_object(chosen, result.costs), "floor_holds": holds}
+    more = {**json_object(chosen, result.costs), "floor_holds": holds, **sums}
     replace(
         shown,
         make_record=lambda: {**shown.make_record(), **more},
@@ -168,3 +219,8 @@ def _refuse_contradictions(
             "shows the shares as they were counted: leave out --project and --shrink",
         )
     )
+
+
+def _note_seed(seed: int | None) -> None:
+    """Say what a seed is for."""
+    note_seed(seed, "remove the noise")

@@ -10,15 +10,16 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import typer
 
-from turnout import Domain, distributed
+from turnout import Bounds, Domain, distributed
 from turnout._types import Array
 from turnout.cli import options
 from turnout.cli.running import note
 from turnout.distributed import recommend
 from turnout.distributed.mechanisms import known
+from turnout.distributed.parameters import Parameters
 from turnout.reporting.words import number
 
-#: What compares all mechanisms, and is none.
+#: The word that compares all mechanisms.
 _COMPARE = "recommend"
 
 #: How many labels a note names.
@@ -26,7 +27,7 @@ _FEW = 5
 
 
 def words() -> dict[str, tuple[type[distributed.AggregationMechanism], Mapping[str, Any]]]:
-    """List what may be asked for: the word, its mechanism, and the arguments it stands for.
+    """List the words for mechanisms, each with its mechanism and arguments.
 
     Examples
     --------
@@ -76,32 +77,32 @@ def _check_parties(value: str | None) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class Protection:
-    """How the counts are protected: a mechanism and its arguments, of which each has some.
+    """How the counts are protected: a mechanism and its arguments.
 
     Attributes
     ----------
     epsilon
         Privacy of what is published; less is more.
     mechanism
-        How the counts are protected; recommend compares all.
+        The mechanism that protects the counts; recommend compares all.
     delta
-        Not needed for discrete-laplace; without it recommend compares what needs none.
+        Not needed for discrete-laplace. Without it, recommend compares mechanisms without delta.
     floor
-        Every item has so many people, whatever happens.
+        The least number of people that every item has, whatever happens.
     dummies
-        People that do not exist, on every item; holds for any data.
+        The number of made-up people to add to every item; holds for any data.
     threshold
-        Publish counts from here on only; holds for any data, the server is trusted.
+        Publish only counts of at least this; holds for any data, but trusts the server.
     parties
-        Who adds up: so many aggregators, or the users. 3 if left out.
+        The parties that add up: a number of aggregators, or users. 3 if not given.
     source
-        Who adds it. The users if left out.
+        The parties that add the noise: users, if not given.
     aggregators
-        Of votes with proofs: who verifies and adds up. 2 if left out.
+        For answers with proofs: how many parties verify and add up. 2 if not given.
     participation
-        How likely a person takes part, by a coin that nobody sees.
+        The probability that a person takes part, by a coin that nobody sees.
     honest_aggregators
-        How many do not collude, at least.
+        The least number of aggregators that do not collude.
     max_colluding_users
         How many users may collude.
     max_missing_users
@@ -111,11 +112,11 @@ class Protection:
     reported
         Items that a user reports.
     gamma
-        How much likelier the own item is. Uniform if left out.
+        How much more likely the own item is. Uniform if not given.
     collusion_bound
         Elect more users than this for an item.
     elected
-        Elect exactly so many for an item.
+        Elect exactly this many users for an item.
     """
 
     epsilon: options.Epsilon
@@ -212,14 +213,35 @@ class Protection:
 
 
 def mechanism_of(
-    name: str, domain: Domain, users: int, arguments: Mapping[str, Any]
-) -> distributed.AggregationMechanism:
-    """Make a mechanism; its rate or noise is calibrated."""
+    name: str, domain: Domain | Bounds, users: int, arguments: Mapping[str, Any], *, numbers: bool
+) -> Any:
+    """Make a mechanism, of items or of numbers; its rate or noise is calibrated."""
     kind, stated = words()[name]
-    return kind(domain, users, **stated, **arguments)
+    made = kind._of_numbers if numbers else kind
+    assert made is not None
+    return made(domain, users, **stated, **arguments)
 
 
-def floor_holds(arguments: dict[str, Any], domain: Domain, codes: Array, what: str) -> bool | None:
+def check_numbers(name: str) -> None:
+    """Refuse a mechanism that adds up no numbers.
+
+    Raises
+    ------
+    typer.BadParameter
+        If it does not.
+    """
+    which = [word for word, (kind, _) in words().items() if kind._of_numbers is not None]
+    options.refuse_if(
+        (
+            name not in [*which, _COMPARE],
+            "--mean",
+            f"needs --mechanism {' or '.join([*which, _COMPARE])}, which add up numbers; {name} "
+            "counts labels",
+        )
+    )
+
+
+def floor_holds(arguments: dict[str, Any], domain: Any, codes: Array, what: str) -> bool | None:
     """Tell whether every item has as many people as the floor promises, and note which has not.
 
     None if nothing rests on a floor: none was given, or nothing of it is hidden from those who
@@ -241,15 +263,15 @@ def floor_holds(arguments: dict[str, Any], domain: Domain, codes: Array, what: s
     return not below
 
 
-def rows(mechanism: distributed.AggregationMechanism) -> list[tuple[str, str]]:
+def rows(mechanism: Parameters) -> list[tuple[str, str]]:
     """Say what a mechanism is, what was found for it, and what it guarantees."""
     return [*mechanism._told(), ("guarantee", _guarantee(mechanism))]
 
 
-def _guarantee(mechanism: distributed.AggregationMechanism) -> str:
+def _guarantee(mechanism: Parameters) -> str:
     promise = mechanism.guarantee
     changed = {
-        "replace": "one person's item is another",
+        "replace": f"one person's {mechanism._holding} is another",
         "add_or_remove": "one person more or less",
     }
     target = f"epsilon {number(promise.epsilon or 0.0)}"

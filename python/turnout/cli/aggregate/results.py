@@ -13,25 +13,27 @@ from turnout._rounding import written_up
 from turnout.cli.aggregate.mechanisms import rows
 from turnout.cli.tables import print_json, table, tell, write_picture
 from turnout.collecting.left_out import LeftOut
-from turnout.distributed import AggregationMechanism, CostLedger, Recommendation
+from turnout.distributed import CostLedger, Recommendation
+from turnout.distributed.parameters import Parameters
 from turnout.reporting import words
 from turnout.reporting.words import number
-from turnout.surveying.words import IN_ONE_PROCESS, about_seed
+from turnout.surveying.words import about_seed, in_one_process
 
 STUDY = "all parties in this process, to study the mechanism; not a deployment"
 
 
-def summary(mechanism: AggregationMechanism, left_out: LeftOut) -> list[tuple[str, str]]:
+def summary(mechanism: Parameters, left_out: LeftOut) -> list[tuple[str, str]]:
     """Describe the round and its guarantee."""
     found = [("run", STUDY), ("users", f"{mechanism.users:,}")]
     found += words.left_out(left_out)
-    error = f"{mechanism.expected_error():.3g} expected (root mean square of a frequency)"
-    return [*found, *rows(mechanism), ("error", error)]
+    error, what = mechanism._error()
+    said = f"{error:.3g} expected (root mean square of {what})"
+    return [*found, *rows(mechanism), ("error", said)]
 
 
-def page_notes(seed: int | None, floor_holds: bool | None) -> list[str]:
+def page_notes(mechanism: Parameters, seed: int | None, floor_holds: bool | None) -> list[str]:
     """Say what a reader of the page should know of the round."""
-    found = [*about_seed(seed), IN_ONE_PROCESS]
+    found = [*about_seed(seed), in_one_process(mechanism)]
     if floor_holds is False:
         found.append(
             "Some answers are held by fewer people than the floor promises. What protects the "
@@ -40,7 +42,7 @@ def page_notes(seed: int | None, floor_holds: bool | None) -> list[str]:
     return found
 
 
-def json_object(mechanism: AggregationMechanism, costs: CostLedger) -> dict[str, Any]:
+def json_object(mechanism: Parameters, costs: CostLedger) -> dict[str, Any]:
     """Give what programs learn of the round beside its estimates."""
     promise = mechanism.guarantee
     return {
@@ -53,7 +55,7 @@ def json_object(mechanism: AggregationMechanism, costs: CostLedger) -> dict[str,
             "assumptions": list(promise.assumptions),
         },
         "parameters": mechanism._facts(),
-        "expected_error": mechanism.expected_error(),
+        "expected_error": mechanism._error()[0],
         "costs": {
             role: {"parties": costs.parties[role], **dataclasses.asdict(costs.average(role))}
             for role in costs.totals
@@ -135,7 +137,7 @@ def show_comparison(
         table(["mechanism", "rms error", "delta", "bytes", "holds for"], cells, right=(1, 2, 3)),
         *(Text(line, style="dim") for line in comparison._not_compared()),
         Text(
-            "The error is that of one frequency; bytes are those of a user's shares alone, "
+            f"The error is that of {comparison.of}; bytes are those of a user's shares alone, "
             "without headers."
         ),
         picture=plot,

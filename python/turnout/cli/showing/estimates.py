@@ -200,9 +200,9 @@ def _note_many(size: int, wish: Wish) -> None:
     """Say what intervals of many answers do together."""
     if wish.simultaneous is None and size >= MANY:
         note(
-            f"each interval holds by itself: of {size:,} labels some "
-            f"{round((1 - wish.level) * size):,} are outside of theirs, and the largest shares are "
-            "those that came out too large; --simultaneous sidak holds for all at once"
+            f"each interval holds by itself: about {round((1 - wish.level) * size):,} "
+            f"of {size:,} intervals miss the truth, and the largest shares tend to be "
+            "too large; pass --simultaneous sidak to cover all at once"
         )
 
 
@@ -217,21 +217,26 @@ def _say_cautions(estimate: Any, keys: Sequence[Any]) -> None:
         more = f" and {len(names) - _FEW:,} more" if len(names) > _FEW else ""
         note(f"{', '.join(names[:_FEW])}{more}: {sentence}" if keys else sentence)
     if len(groups) > _FEW:
-        note(f"{len(groups) - _FEW:,} more cautions of this kind; --by fewer columns has fewer")
+        note(
+            f"{len(groups) - _FEW:,} more cautions of this kind; group by fewer "
+            "columns with --by to have fewer"
+        )
 
 
 def projection_rows(postprocessing: str) -> Rows:
     """Say what was done to the frequencies."""
     said = []
     if postprocessing.startswith("consistent"):
-        said.append(("consistent", "tables agree (intervals are from before it)"))
+        said.append(("consistent", "consistent tables (intervals are from before this step)"))
         postprocessing = postprocessing.partition("_")[2] or "none"
     if postprocessing == SHRUNK:
-        said.append(("shrunk", "empirical Bayes (intervals are from before it)"))
+        said.append(("shrunk", "empirical Bayes (intervals are from before this step)"))
     elif postprocessing == ACROSS:
-        said.append(("shrunk", "empirical Bayes, groups too (intervals are from before it)"))
+        said.append(
+            ("shrunk", "empirical Bayes across groups (intervals are from before this step)")
+        )
     elif postprocessing != "none":
-        said.append(("projected", f"{postprocessing} (intervals are from before it)"))
+        said.append(("projected", f"{postprocessing} (intervals are from before this step)"))
     return said
 
 
@@ -263,7 +268,7 @@ def print_told(console: Console, told: Told, wish: Wish) -> None:
     console.print(_group_table(told, shown))
     if len(shown) < len(groups):
         rest = f"and {len(groups) - len(shown):,} more of {len(groups):,} groups"
-        console.print(f"\n{rest}; --output FILE.csv has all", soft_wrap=True)
+        console.print(f"\n{rest}; --output FILE.csv writes all", soft_wrap=True)
     size = max(map(len, groups), default=told.entries)
     if size < told.entries and wish.top is not None:
         left = f"{told.entries - size:,} of {told.entries:,} labels are left out in each group"

@@ -70,8 +70,8 @@ class _Chosen(EstimatesOfGroups[Any]):
             Always.
         """
         raise InvalidValueError(
-            "a picture of some of several questions shows one group (--plot): tally its people "
-            "alone"
+            "--plot draws one group when some of several questions are shown: tally "
+            "that group alone"
         )
 
     series = plot
@@ -131,7 +131,7 @@ def show_marginal(tally: Any, wish: Wish) -> Shown:
     found = choose(whole.estimate(wish.method))
     # A table of two has an order of its own.
     names = list(questions_of(found.domain)) or list(wish.marginal)
-    row = ("shares", f"of {', '.join(names)}, whatever is answered to the others")
+    row = ("shares", f"of {', '.join(names)}, whatever the other answers are")
     head = [*rows_of(tally, str(wish.method)), row]
     kind = telling_shares(found.domain)
     if isinstance(tally, GroupedTally):

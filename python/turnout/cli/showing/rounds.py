@@ -49,14 +49,16 @@ def show_search(search: Search, level: float, *, clip: bool) -> Shown:
         for record in result.to_records(level, simultaneous=simultaneous)
     ]
     scope = "each share by itself" if result.confirmed else "all candidates at once (bonferroni)"
-    cut = f"{result.cut:,} prefixes stood out and were left out: --keep was reached"
+    needs = f"{percent(needed, 3)}, with probability 90 %"
+    if needed > 1:
+        needs = "no share was large enough"
+    cut = f"{result.cut:,} significant prefixes were left out because --keep was reached"
     rows += [
         ("nodes", f"{result.nodes:,}, {sum(each.received for each in result.rounds):,} of "
          "them reported"),
         *left_out(result.left_out),
         ("found", f"{len(result):,} values"),
-        ("found from", "no share was enough" if needed > 1 else f"{percent(needed, 3)}, with a "
-         "probability of 90 %"),
+        ("found from", needs),
         ("bound", cut if result.cut else "nothing was left out because of --keep"),
         ("interval", f"{percent(level)}, for {scope}{CUT if clip else ''}"),
     ]  # fmt: skip

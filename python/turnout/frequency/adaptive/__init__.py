@@ -1,8 +1,8 @@
-"""Two rounds: the second asks more of those who hold an answer that was rare in the first.
+"""Two rounds: the second asks more nodes with an answer that was rare in the first.
 
 An open question of Biswas, Cormode, Maple, "Impact of sampling on locally differentially private
-data collection". Who takes part then depends on what they hold, so that taking part, and staying
-silent, say something: :func:`second_round_ratios` counts it.
+data collection". Participation then depends on the answer, so taking part and staying silent reveal
+something. :func:`second_round_ratios` computes how much.
 """
 
 from turnout.frequency.adaptive.collection import TwoRoundCollection, TwoRounds

@@ -1,4 +1,4 @@
-"""Two rounds of collection: what is asked, the rates of the second, and the rounds under way."""
+"""A collection in two rounds: its parameters, the rates of the second, and the server's side."""
 
 from __future__ import annotations
 
@@ -32,18 +32,19 @@ _SCALE = 2**62
 
 @dataclass(frozen=True, eq=False)
 class TwoRoundCollection(RoundsProtocol):
-    """Estimate roughly, then ask more of those who hold a rare answer.
+    """Estimate roughly in a first round, then ask more nodes with rare answers.
 
-    The first round has a common rate. In the second a node that holds ``x`` takes part with a
+    The first round has a common rate. In the second, a node that holds ``x`` takes part with a
     probability in inverse proportion to the frequency that the first round found for ``x``, within
-    limits. The server sees who takes part, so this costs budget: see
-    :func:`turnout.frequency.adaptive.second_round_ratios`. The epsilon of the second randomizer is
-    what is left of the total. Those who reported in the first round are left out of the second, so
-    that each round may spend the whole budget.
+    limits. The server sees who takes part, so participation costs budget: see
+    :func:`turnout.frequency.adaptive.second_round_ratios`. The second randomizer gets the rest of
+    the total epsilon. Nodes that reported in the first round are left out of the second, so each
+    round may spend the whole budget.
 
-    It pays for rare answers where sampling, not randomization, is what limits the error: at a large
-    epsilon (6 and more in the study of the documentation) and few reports. At epsilon up to 2 one
-    round is better for every answer there, and for frequent answers at every epsilon.
+    Two rounds are better for rare answers if sampling, not randomization, limits the error: at a
+    large epsilon (6 and more in the study of the documentation) and with few reports. In that study
+    one round is better for every answer at epsilon up to 2, and for frequent answers at every
+    epsilon.
 
     Parameters
     ----------
@@ -56,8 +57,8 @@ class TwoRoundCollection(RoundsProtocol):
     low, high
         The limits of the rates of the second round.
     oracle
-        Makes a randomizer from an epsilon and a domain, or is the name of one of turnout's
-        (default: ``"direct_encoding"``).
+        A function that makes a randomizer from an epsilon and a domain, or the name of one of
+        turnout's oracles (default: ``"direct_encoding"``).
 
     Raises
     ------
@@ -106,13 +107,13 @@ class TwoRoundCollection(RoundsProtocol):
             raise InvalidValueError(f"low must be at most high = {self.high}, got {self.low}")
         if self.first_rate == 1.0:
             raise InvalidValueError(
-                "first_rate must be below 1: nobody reports twice, and nobody is left to ask"
+                "first_rate must be below 1: nobody reports twice, so somebody must be left to ask"
             )
         self._first_oracle  # noqa: B018 (made, or refused)
         self._check_second()
 
     def _check_second(self) -> None:
-        """Refuse what would fail in the second round, before the first has cost anything."""
+        """Refuse parameters that would fail in the second round, before the first one starts."""
         size = self.domain.size
         target = self._target
         if target > 1.0:
@@ -156,18 +157,18 @@ class TwoRoundCollection(RoundsProtocol):
         return max(self.low, min(self.high, most))
 
     def second_round(self, first: Tally) -> SecondRound:
-        """Decide on the second round, from what the first gave.
+        """Compute the second round from the tally of the first.
 
         Parameters
         ----------
         first
-            The tally of the first round's plan, which :meth:`rounds` gives; or that of the group
-            alone that was asked first, of whom everyone reports.
+            The tally of the first round's plan, which :meth:`rounds` provides. Or the tally of only
+            the group that was asked first, in which everyone reports.
 
         Returns
         -------
         SecondRound
-            Rates and randomizer.
+            The second round with its rates and its randomizer.
 
         Raises
         ------
@@ -188,14 +189,14 @@ class TwoRoundCollection(RoundsProtocol):
         return self._round(rates)
 
     def _check_first(self, first: Any) -> None:
-        """Refuse what is no tally of the first round."""
+        """Refuse a tally that is not of the first round."""
         _arguments.instance("first", first, Tally, "a Tally")
         of_group = first.participation.uniform_rate == 1.0
         participation = Everyone() if of_group else self._first_participation
         Plan(self._first_oracle, participation)._check_same(first.plan, "first")
 
     def _spending(self, second: SecondRound) -> Spending:
-        """Tell what both rounds spend.
+        """Return what both rounds spend.
 
         Parameters
         ----------
@@ -235,17 +236,17 @@ class TwoRoundCollection(RoundsProtocol):
         )
 
     def rounds(self) -> TwoRounds:
-        """Begin: the server's side, in which each round is a plan.
+        """Begin the rounds: return the server's side, in which each round is a plan.
 
         Returns
         -------
         TwoRounds
-            Gives the rounds, takes their tallies, and has the result.
+            The rounds: it provides their plans, takes their tallies, and has the result.
         """
         return TwoRounds(self)
 
     def collect(self, values: Any, *, seed: int | None = None) -> TwoRoundTallies:
-        """Run both rounds over nodes that are all here.
+        """Run both rounds with all nodes in this process.
 
         Parameters
         ----------
@@ -276,12 +277,12 @@ class TwoRoundCollection(RoundsProtocol):
         return TwoRoundTallies(self, first, second)
 
     def simulate(self, true_counts: Any, *, seed: int | None = None) -> TwoRoundTallies:
-        """Draw tallies with the law of :meth:`collect`, from the true counts alone.
+        """Draw tallies with the distribution of :meth:`collect`, from true counts alone.
 
         Parameters
         ----------
         true_counts
-            How many nodes hold each answer.
+            The number of nodes that hold each answer.
         seed
             As for :meth:`collect`.
 
@@ -309,9 +310,9 @@ class TwoRoundCollection(RoundsProtocol):
 
 
 class TwoRounds(Rounds[FrequencyOracle, TwoRoundTallies]):
-    """Two rounds under way: close each with its tally.
+    """The server's state of two rounds: close each round with its tally.
 
-    Made by :meth:`TwoRoundCollection.rounds`. A random part of the nodes is asked in each round
+    :meth:`TwoRoundCollection.rounds` returns it. A random part of the nodes is asked in each round
     (:meth:`assign`), and everyone who is asked first reports.
 
     Parameters
@@ -350,21 +351,21 @@ class TwoRounds(Rounds[FrequencyOracle, TwoRoundTallies]):
 
     @property
     def participation(self) -> Participation:
-        """All who are asked take part; in the second round the randomizer says who reports."""
+        """Everyone: in the second round the randomizer decides who reports."""
         return Everyone()
 
     def plan(self, participation: Participation | float | None = None) -> Plan:
-        """Give the plan of the open round, with its number as the serial.
+        """Return the plan of the open round, with its number as the serial.
 
         Parameters
         ----------
         participation
-            None: the collection says who takes part.
+            None: the collection determines who takes part.
 
         Returns
         -------
         Plan
-            All that a node needs.
+            The plan, which is all that a node needs.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""The second round, in which the rate of taking part depends on the answer, and its rates."""
+"""The second round, in which the participation rate depends on the answer."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from turnout.participation import Everyone, Participation
 
 
 def rates_for_rare(frequencies: Any, *, rate: float, low: float, high: float) -> Floats:
-    """Give each answer a rate in inverse proportion to its frequency, within limits.
+    """Return rates in inverse proportion to the frequencies of answers, within limits.
 
     ``pi_x = clip(s / f_x, low, high)`` with the ``s`` for which ``sum f_x pi_x = rate``, so
     that the expected share of nodes that report is ``rate`` if the frequencies are true.
@@ -37,7 +37,7 @@ def rates_for_rare(frequencies: Any, *, rate: float, low: float, high: float) ->
     frequencies
         One estimated frequency for each answer; made a distribution by ``"norm_sub"``.
     rate
-        The share of nodes that shall report, from ``low`` to ``high``.
+        The desired share of nodes that report, from ``low`` to ``high``.
     low, high
         The limits of the rates, in (0, 1].
 
@@ -63,8 +63,8 @@ def rates_for_rare(frequencies: Any, *, rate: float, low: float, high: float) ->
     target = _arguments.probability("rate", rate)
     if not least <= target <= most:
         raise InvalidValueError(
-            f"rate must be from low = {least} to high = {most}, got {target}: no rates within "
-            "these limits have that mean"
+            f"rate must be from low = {least} to high = {most}, got {target}: no "
+            "rates within these limits have this mean"
         )
     given = np.asarray(frequencies, dtype=np.float64)
     given = _arguments.frequencies("frequencies", frequencies, given.size)
@@ -91,7 +91,7 @@ def rates_for_rare(frequencies: Any, *, rate: float, low: float, high: float) ->
 
 
 def second_round_ratios(ratio: Fraction, rates: npt.ArrayLike) -> tuple[Fraction, Fraction]:
-    """Compute the likelihood ratios of what a node lets see in the second round, exactly.
+    """Compute the exact likelihood ratios of a node's report and silence in the second round.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ def second_round_ratios(ratio: Fraction, rates: npt.ArrayLike) -> tuple[Fraction
     Returns
     -------
     tuple of Fraction
-        The largest ratio of a report, and of silence.
+        The largest ratio of a report, and that of silence.
 
     Raises
     ------
@@ -126,15 +126,15 @@ def second_round_ratios(ratio: Fraction, rates: npt.ArrayLike) -> tuple[Fraction
     least, most = Fraction(float(array.min())), Fraction(float(array.max()))
     if most == 1 and least < 1:
         raise InvalidValueError(
-            f"rates must all be below 1, got {float(least)} and 1.0 "
-            "beside each other: who stays silent cannot hold the answer with rate 1"
+            f"rates must all be below 1, got {float(least)} and 1.0 beside each "
+            "other: a person who stays silent cannot hold the answer with rate 1"
         )
     silence = Fraction(1) if most == least else (1 - least) / (1 - most)
     return most / least * ratio, silence
 
 
 class SecondTally(Tally):
-    """How many reports of a second round support each answer, and how many nodes were asked.
+    """The number of second-round reports that support each answer, and of nodes asked.
 
     ``nodes`` are those that were asked, reporting or not.
     """
@@ -153,7 +153,7 @@ class SecondTally(Tally):
         Parameters
         ----------
         method
-            ``"horvitz_thompson"``: each answer by the rate of those who hold it.
+            ``"horvitz_thompson"``: each answer is weighted by the rate of the nodes that hold it.
 
         Returns
         -------
@@ -163,7 +163,7 @@ class SecondTally(Tally):
         Raises
         ------
         InvalidValueError
-            If there is no such method.
+            If the method does not exist.
         EstimatorError
             If nobody was asked.
 
@@ -185,19 +185,18 @@ class SecondTally(Tally):
 
 
 class SecondRound(WrappedOracle):
-    """Report through an oracle, or say nothing, with a chance that depends on the answer.
+    """Report through an oracle or stay silent, with a probability that depends on the answer.
 
     A node that holds ``x`` takes part with probability ``pi_x``. The probabilities of the answers
-    are public; which of them a node used is what it holds, so that reports come without it. Who
-    sends and who stays silent is seen: both count in :attr:`realized_ratio`.
-
-    Made by :meth:`TwoRoundCollection.second_round`. Its plan is served as any other; a device that
-    stays silent sends nothing.
+    are public. The one that a node used reveals its answer, so reports do not contain it. It is
+    visible who sends and who stays silent: :attr:`realized_ratio` covers both.
+    :meth:`TwoRoundCollection.second_round` returns it. Its plan is served like any other; a silent
+    device sends nothing.
 
     Parameters
     ----------
     epsilon
-        What a report, or silence, may say, in nats.
+        The privacy parameter of a report, or of silence, in nats.
     domain
         The answers.
     oracle
@@ -208,7 +207,8 @@ class SecondRound(WrappedOracle):
     Raises
     ------
     InvalidValueError, InvalidTypeError
-        If the arguments do not fit each other, or taking part says more than ``epsilon`` allows.
+        If the arguments do not fit each other, or participation reveals more than ``epsilon``
+        allows.
 
     Examples
     --------
@@ -226,7 +226,7 @@ class SecondRound(WrappedOracle):
     #: Silence has a likelihood of its own.
     _two_valued = False
     silent = True
-    _one_rate_because = "whether a node takes part depends on its answer already"
+    _one_rate_because = "each node's probability already depends on its answer"
     _asked_of = "those of the second round alone: see who was asked in the first"
 
     def __init__(
@@ -309,7 +309,7 @@ class SecondRound(WrappedOracle):
         )
 
     def parameters(self) -> dict[str, Any]:
-        """Name what the constructor takes beyond epsilon and the domain, in terms of JSON."""
+        """Return the constructor's other parameters as JSON values, without epsilon and domain."""
         return {"oracle": self._inner.to_dict(), "rates": self._rates.tolist()}
 
     def _refuse_counting(self) -> None:
@@ -325,7 +325,7 @@ class SecondRound(WrappedOracle):
         )
 
     def _reporters(self, answers: Array, participation: Participation, noise: Noise) -> Integers:
-        """Tell which nodes send the reports: see :class:`turnout.collecting.kind.Kind`."""
+        """Return which nodes send the reports: see :class:`turnout.collecting.kind.Kind`."""
         asked = _core.participants(len(answers), common_rate(participation), noise)
         rates = self._rates[answers[asked]]
         return asked[_core.participants(len(asked), rates, derived(noise, 2))]
@@ -364,7 +364,7 @@ class SecondRound(WrappedOracle):
         return result
 
     def _variance_of(self, held: Floats, present: float, rate: float = 1.0) -> Floats:
-        """Give the exact variance of :meth:`_counts`.
+        """Return the exact variance of :meth:`_counts`.
 
         Parameters
         ----------

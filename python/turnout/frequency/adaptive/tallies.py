@@ -1,4 +1,4 @@
-"""The tallies of two rounds, what they spent, and the estimate that they make together."""
+"""The tallies of two rounds, what they spent, and their joint estimate."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from turnout.participation import Bernoulli
 
 @dataclass(frozen=True)
 class Spending:
-    """The budget that two rounds really spend, in nats; every number is rounded up.
+    """The budget that two rounds actually spend, in nats; every number is rounded up.
 
     Attributes
     ----------
@@ -32,7 +32,7 @@ class Spending:
         The largest log-likelihood ratio of a report of the second round: for visible participation
         ``randomizer + ln(max pi / min pi)``.
     silence
-        The same of sending nothing: ``ln((1 - min pi) / (1 - max pi))``; 0 if everyone sends.
+        The same for silence: ``ln((1 - min pi) / (1 - max pi))``; 0 if everyone sends.
     """
 
     first: float
@@ -42,16 +42,16 @@ class Spending:
 
     @property
     def second(self) -> float:
-        """What the second round spends: the larger of :attr:`report` and :attr:`silence`."""
+        """The epsilon of the second round: the larger of :attr:`report` and :attr:`silence`."""
         return max(self.report, self.silence)
 
     @property
     def total(self) -> float:
-        """The larger of the rounds: a node reports in one of them at most."""
+        """The larger epsilon of the two rounds: a node reports in at most one of them."""
         return max(self.first, self.second)
 
     def __str__(self) -> str:
-        """Say how the total comes about."""
+        """Write the parts of the total."""
         return (
             f"{self.total:.6g}: {self.first:.6g} in the first round and {self.second:.6g} in the "
             f"second (a report {self.report:.6g}, of which the randomizer {self.randomizer:.6g}; "
@@ -61,7 +61,7 @@ class Spending:
 
 @dataclass(frozen=True, eq=False)
 class TwoRoundTallies:
-    """What both rounds gave.
+    """The tallies of both rounds.
 
     Attributes
     ----------
@@ -70,7 +70,7 @@ class TwoRoundTallies:
     first
         The tally of the first round.
     second
-        That of the second.
+        The tally of the second round.
     """
 
     collection: Any
@@ -79,24 +79,24 @@ class TwoRoundTallies:
 
     @property
     def spent(self) -> Spending:
-        """The budget that was really spent."""
+        """The budget that was actually spent."""
         spent: Spending = self.collection._spending(self.second.round)
         return spent
 
     @property
     def received(self) -> int:
-        """The reports of both rounds: what the collection cost."""
+        """The number of reports of both rounds, the cost of the collection."""
         return self.first.received + self.second.received
 
     def estimate(self, weight: float | None = None) -> FrequencyEstimate:
-        """Put the rounds together.
+        """Estimate the frequencies from both rounds.
 
         Parameters
         ----------
         weight
-            The weight of the first round, in [0, 1]. None: for each answer that of the smallest
-            variance, computed from the estimates, which costs a bias that is small beside the
-            standard error; a fixed weight has no bias (0: the second round alone).
+            The weight of the first round, in [0, 1]. None: for each answer the weight of the
+            smallest variance, computed from the estimates. It causes a bias that is small relative
+            to the standard error. A fixed weight has no bias (0: only the second round).
 
         Returns
         -------
@@ -124,15 +124,17 @@ class TwoRoundTallies:
         collection._check_first(first)
         _arguments.instance("second", second, SecondTally, "a SecondTally")
         if second.participation.uniform_rate != 1.0:
-            raise _arguments.invalid("second must be of all who were asked", second.participation)
+            raise _arguments.invalid(
+                "second must cover everyone who was asked", second.participation
+            )
         if second.nodes == 0:
             raise EstimatorError("nobody was asked in the second round")
         first = self._of_all(first, second.nodes)
         nodes = first.nodes
         if second.nodes != nodes - first.received:
             raise InvalidValueError(
-                f"second must be of the {nodes - first.received} nodes that were left to ask, got "
-                f"{second.nodes}"
+                f"second must cover the {nodes - first.received} nodes that were left to "
+                f"ask, got {second.nodes}"
             )
         rough = first.estimate().estimation
         one, two = rough.frequencies, second.round._counts(second) / second.nodes
@@ -194,7 +196,7 @@ class TwoRoundTallies:
 
 
 def combined_variance(weights: Floats, one: Floats, two: Floats, covariance: Floats) -> Floats:
-    """Give the variance of a weighted mean of two estimates."""
+    """Return the variance of a weighted mean of two estimates."""
     other = 1 - weights
     total = weights**2 * one + other**2 * two + 2 * weights * other * covariance
     result: Floats = np.maximum(total, 0.0)

@@ -1,8 +1,8 @@
 """Several attributes of each person at once.
 
-:class:`SplitBudget` reports every attribute with a part of epsilon; :class:`SampledAttribute`
-reports one, chosen at random, with the whole of it. Either way what a person sends is protected as
-a whole: all attributes may change at once.
+:class:`SplitBudget` reports every attribute with a part of epsilon. :class:`SampledAttribute`
+reports one random attribute with the whole epsilon. Both protect a person's message as a whole: all
+attributes may change at once.
 """
 
 from turnout.frequency.attributes.estimate import (

@@ -33,20 +33,20 @@ Self = TypeVar("Self", bound="AttributeEstimate")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AttributeEstimate(WithTop, BaseEstimate[Questions], Mapping[str, FrequencyEstimate]):
-    """How often each answer to each question occurs: a mapping from attributes to estimates.
+    """The frequencies of the answers to each question: a mapping from attributes to estimates.
 
-    Made by :meth:`AttributeTally.estimate`.
+    :meth:`AttributeTally.estimate` returns it.
 
     Attributes
     ----------
     plan
-        What the data was collected by.
+        The plan of the data.
     method
         The estimator.
     nodes, received
         The numbers of nodes and of reports.
     estimates
-        For each attribute its :class:`turnout.FrequencyEstimate`.
+        The :class:`turnout.FrequencyEstimate` of each attribute.
 
     Examples
     --------
@@ -72,7 +72,7 @@ class AttributeEstimate(WithTop, BaseEstimate[Questions], Mapping[str, Frequency
 
     @property
     def postprocessing(self) -> str:
-        """What was done to the frequencies of all attributes: see :meth:`project`."""
+        """The post-processing of all attributes; see :meth:`project`."""
         return next(iter(self.estimates.values())).postprocessing
 
     def __getitem__(self, name: str) -> FrequencyEstimate:
@@ -106,16 +106,16 @@ class AttributeEstimate(WithTop, BaseEstimate[Questions], Mapping[str, Frequency
     def interval(
         self, level: float = 0.95, *, method: str = "auto", simultaneous: str | None = None
     ) -> Interval:
-        """Confidence intervals of the frequencies of all attributes, one after the other.
+        """Return confidence intervals of the frequencies of all attributes, one after the other.
 
         Parameters
         ----------
         level, method
             As for :meth:`turnout.FrequencyEstimate.interval`.
         simultaneous
-            None: the level holds for each answer by itself. ``"bonferroni"``: it holds for all
-            answers to all questions at once (``"sidak"`` is the same here: the reports of a person
-            belong together).
+            None: the level holds for each answer separately. ``"bonferroni"``: it holds for all
+            answers to all questions simultaneously (``"sidak"`` is the same here, since the reports
+            of a person are related).
 
         Returns
         -------
@@ -139,12 +139,12 @@ class AttributeEstimate(WithTop, BaseEstimate[Questions], Mapping[str, Frequency
         )
 
     def _each_level(self, level: float, simultaneous: str | None) -> float:
-        """Find the level of one interval, of those that hold together.
+        """Return the level of one interval, given what holds simultaneously.
 
         Raises
         ------
         InvalidValueError
-            If an argument is none of the allowed values.
+            If an argument is not one of the allowed values.
         """
         level = checked_level(level, simultaneous)
         if simultaneous is None:
@@ -162,12 +162,13 @@ class AttributeEstimate(WithTop, BaseEstimate[Questions], Mapping[str, Frequency
         level, simultaneous
             As for :meth:`interval`.
         top
-            List so many answers to each question only, those with the largest frequencies.
+            List only this many answers to each question, those with the largest frequencies.
 
         Returns
         -------
         list of dict
-            ``attribute``, and what :meth:`turnout.FrequencyEstimate.to_records` gives.
+            Dictionaries with ``attribute``, and the names of
+            :meth:`turnout.FrequencyEstimate.to_records`.
 
         Raises
         ------
@@ -209,7 +210,7 @@ class AttributeEstimate(WithTop, BaseEstimate[Questions], Mapping[str, Frequency
         return figure
 
     def __repr__(self) -> str:
-        """Show how it was made."""
+        """Show the method and the plan."""
         return (
             f"{type(self).__name__}({self.method!r}, {', '.join(self.estimates)}: {self.received} "
             f"reports of {self.nodes} nodes)"
@@ -217,7 +218,7 @@ class AttributeEstimate(WithTop, BaseEstimate[Questions], Mapping[str, Frequency
 
 
 class AttributeTally(PartedTally, Mapping[str, Tally]):
-    """How many reports support each answer of each attribute: a mapping from names to tallies.
+    """The support of each answer of each attribute: a mapping from names to tallies.
 
     Tallies of different nodes under the same plan add up, in any order.
 
@@ -268,12 +269,12 @@ class AttributeTally(PartedTally, Mapping[str, Tally]):
         Returns
         -------
         AttributeEstimate
-            For each attribute its frequencies among all nodes, with standard errors and intervals.
+            The frequencies of each attribute among all nodes, with standard errors and intervals.
 
         Raises
         ------
         InvalidValueError
-            If there is no such method.
+            If the method does not exist.
         EstimatorError
             If the method does not apply, or an attribute has no report.
         """
@@ -297,22 +298,22 @@ class AttributeTally(PartedTally, Mapping[str, Tally]):
 
 
 class GroupedAttributeEstimate(BaseGroupedEstimate[AttributeEstimate]):
-    """How often each answer to each question occurs in each group.
+    """The frequencies of the answers to each question in each group.
 
-    Made by :meth:`turnout.GroupedTally.estimate`. ``estimate["DE"]["age"]`` is the
+    :meth:`turnout.GroupedTally.estimate` returns it. ``estimate["DE"]["age"]`` is the
     :class:`turnout.FrequencyEstimate` of one question in one group.
 
     Parameters
     ----------
     tally
-        What is estimated from.
+        The tally to estimate from.
     method
         The estimator, as in :meth:`turnout.Tally.estimate`.
 
     Raises
     ------
     InvalidValueError
-        If there is no such method.
+        If the method does not exist.
     EstimatorError
         If the method does not apply to this participation.
 
@@ -340,12 +341,12 @@ class GroupedAttributeEstimate(BaseGroupedEstimate[AttributeEstimate]):
         return domains
 
     def attribute(self, name: str) -> GroupedEstimate:
-        """Give the estimates of one question: with pictures, series and comparisons of groups.
+        """Return the estimates of one question, with pictures, series and comparisons of groups.
 
         Raises
         ------
         InvalidValueError
-            If there is no such question.
+            If the question does not exist.
         """
         _arguments.choice("name", name, tuple(self._domains))
         tallies = {key: tally[name] for key, tally in self._tally.items()}
@@ -354,7 +355,7 @@ class GroupedAttributeEstimate(BaseGroupedEstimate[AttributeEstimate]):
         return found.clip_intervals() if self._changes else found
 
     def series(self, time: str | None = None) -> NoReturn:
-        """Refuse: a series shows one question, which :meth:`attribute` gives.
+        """Refuse, because a series shows one question: call :meth:`attribute` first.
 
         Raises
         ------
@@ -362,12 +363,12 @@ class GroupedAttributeEstimate(BaseGroupedEstimate[AttributeEstimate]):
             Always.
         """
         raise InvalidValueError(
-            "a series over time shows one question: estimate.attribute(name).series() has it, or "
+            "a series over time shows one question: use estimate.attribute(name).series(), or "
             "group by columns without a time"
         )
 
     def plot(self, **options: Any) -> NoReturn:
-        """Refuse: a picture of groups shows one question, which :meth:`attribute` gives.
+        """Refuse, because a picture of groups shows one question: call :meth:`attribute` first.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""Reports of which only some are about the own answer; the others are of a uniform one."""
+"""Padded reports: some are about the own answer, the others about a uniform one."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _SCALE = 2**62
 class PaddedOracle(WrappedOracle):
     """Report the own answer with probability ``own_probability``, and a uniform answer otherwise.
 
-    Either answer goes through the same randomizer, so nobody can tell which it was. This is what
-    one attribute of :class:`SampledAttribute` looks like under padding: with ``u = q* + (p* - q*) /
-    k``, the probability that a report of a uniform answer supports a given one, a report supports
-    the own answer with probability ``r p* + (1 - r) u`` and any other fixed one with
-    ``r q* + (1 - r) u``, where ``r`` is ``own_probability``. So the protocol is pure, and every
-    estimator, variance and interval applies.
+    Either answer goes through the same randomizer, so nobody can tell which it was. This is the law
+    of one attribute of :class:`SampledAttribute` under padding. Let ``r`` be ``own_probability``,
+    and ``u = q* + (p* - q*) / k`` the probability that a report of a uniform answer supports a
+    given answer. A report supports the own answer with probability ``r p* + (1 - r) u``, and any
+    other fixed answer with ``r q* + (1 - r) u``. So the protocol is pure, and every estimator,
+    variance and interval applies.
 
     Parameters
     ----------
@@ -51,8 +51,8 @@ class PaddedOracle(WrappedOracle):
 
     Notes
     -----
-    The realised ratio is that of the inner oracle: what the reports of *all* attributes reveal,
-    whichever was sampled. A single padded report reveals less, but comes with the others.
+    The realised ratio is that of the inner oracle, which the reports of *all* attributes together
+    reach, whichever was sampled. A single padded report reveals less, but is sent with the others.
 
     Examples
     --------
@@ -108,7 +108,7 @@ class PaddedOracle(WrappedOracle):
         )
 
     def _mixed(self, own: float, other: float) -> tuple[float, float]:
-        """Mix what is expected of the own and of another answer with that of a uniform one."""
+        """Mix the moments of the own and of another answer with those of a uniform one."""
         uniform = other + (own - other) / self._domain.size
         real = self._own_probability
         fake = (1 - real) * uniform
@@ -116,7 +116,7 @@ class PaddedOracle(WrappedOracle):
 
     @property
     def variation_ratio(self) -> VariationRatio:
-        """That of the worst randomizer with the same ratio: a report comes with its siblings."""
+        """The variation ratio of the worst randomizer with the same likelihood ratio."""
         return VariationRatio._of_any(self.realized_ratio)
 
     @property
@@ -125,11 +125,11 @@ class PaddedOracle(WrappedOracle):
         return None
 
     def parameters(self) -> dict[str, Any]:
-        """Name what the constructor takes beyond epsilon and the domain, in terms of JSON."""
+        """Return the constructor's other parameters as JSON values, without epsilon and domain."""
         return {"oracle": self._inner.to_dict(), "own_probability": self._own_probability}
 
     def _padded(self, codes: Array, noise: Noise) -> Array:
-        """Make some answers uniform."""
+        """Replace some answers by uniform ones."""
         size = self._domain.size
         self._domain._check_codes("values", codes)
         chosen = weighted_choices([_SCALE - self._real, self._real], codes.size, derived(noise, 0))

@@ -54,16 +54,16 @@ def _checked_weights(weights: Any, names: Sequence[str]) -> dict[str, int]:
 
 
 class AttributeCollection(PartedKind):
-    """Base class of the ways to collect several attributes of each node.
+    """Base class of collections of several attributes of each node.
 
-    Immutable. What a node sends about all its attributes together has a likelihood ratio of at most
-    :attr:`realized_ratio` under any two whole tuples of answers.
+    A collection is immutable. A node's whole message about all its attributes has a likelihood
+    ratio of at most :attr:`realized_ratio` under any two tuples of answers.
     """
 
     tally_type = AttributeTally
     _grouped_type = GroupedAttributeEstimate
     domain_type = Questions
-    no_simulation_because = "counts of single answers do not say how a person's go together"
+    no_simulation_because = "counts of single answers do not say which answers one person gave"
 
     _domain: Questions
     _oracles: dict[str, FrequencyOracle]
@@ -87,35 +87,35 @@ class AttributeCollection(PartedKind):
         }
 
     def _epsilon_of(self, name: str) -> float:
-        """Give what the reports about one attribute may spend."""
+        """Return the epsilon of the reports about one attribute."""
         return self._epsilon
 
     @property
     def oracles(self) -> Mapping[str, FrequencyOracle]:
-        """For each attribute the randomizer that its answers go through."""
+        """The randomizer of the answers of each attribute."""
         return MappingProxyType(self._oracles)
 
     @property
     def domains(self) -> Mapping[str, Domain]:
-        """For each attribute the answers that can be given."""
+        """The possible answers of each attribute."""
         return MappingProxyType({name: each.domain for name, each in self._oracles.items()})
 
     @property
     def weights(self) -> Mapping[str, float]:
-        """For each attribute its part, of epsilon or of the nodes; they add up to one."""
+        """The part of each attribute, of epsilon or of the nodes; the parts add up to one."""
         return MappingProxyType({name: float(self._portion(name)) for name in self._weights})
 
     @property
     def parts(self) -> tuple[FrequencyOracle, ...]:
-        """For each attribute the randomizer whose law its reports have."""
+        """The randomizer that gives the law of the reports of each attribute."""
         return tuple(self._oracles.values())
 
     def _answers_of(self, answers: Array, part: int) -> Array:
-        """Give the column of an attribute."""
+        """Return the column of an attribute."""
         return np.ascontiguousarray(answers[:, part])
 
     def by_attribute(self, reports: Reports) -> dict[str, Reports]:
-        """Take reports apart: those of each attribute, as its own randomizer makes them.
+        """Split reports by attribute, into reports of the attribute's randomizer.
 
         Parameters
         ----------
@@ -125,14 +125,14 @@ class AttributeCollection(PartedKind):
         Returns
         -------
         dict
-            For each attribute ordinary reports, at the rate at which it is reported.
+            Ordinary reports of each attribute, with the rate at which it is reported.
 
         Raises
         ------
         PlanMismatchError
-            If the reports were made by another collection.
+            If another collection made the reports.
         InvalidTypeError
-            If they are no reports.
+            If they are not reports.
 
         Examples
         --------
@@ -181,14 +181,14 @@ class AttributeCollection(PartedKind):
         return Fraction(self._weights[name], sum(self._weights.values()))
 
     def parameters(self) -> dict[str, Any]:
-        """Name the randomizer and the weight of each attribute."""
+        """Return the randomizer and the weight of each attribute."""
         return {
             "oracle": [oracle.to_dict() for oracle in self._oracles.values()],
             "weights": list(self._weights.values()),
         }
 
     def __hash__(self) -> int:
-        """Hash of what is compared."""
+        """Hash the compared values."""
         return hash((type(self), self._epsilon, tuple(self._oracles.items())))
 
     def __repr__(self) -> str:
@@ -209,26 +209,25 @@ class AttributeCollection(PartedKind):
 class SampledAttribute(AttributeCollection):
     """Report one attribute, chosen at random, with the whole epsilon.
 
-    The choice is the node's own, independent of its data. For one attribute it is participation at
-    the rate of the choice, so that all estimators, variances and intervals apply.
+    The node makes the choice itself, independently of its data. For a single attribute the choice
+    acts as participation at its rate, so all estimators, variances and intervals apply.
 
     Parameters
     ----------
     epsilon
         The privacy parameter of everything that a node sends, in nats.
     domains
-        For each attribute its answers, or their number: at least two attributes.
+        The answers to each attribute, or their number: at least two attributes.
     oracle
-        What randomizes: ``"auto"`` (default) for the one of smallest variance, a class such as
-        :class:`turnout.DirectEncoding`, or one for each, by name or in
-        their order.
+        The oracle: ``"auto"`` (default) for the one of smallest variance, a class such as
+        :class:`turnout.DirectEncoding`, or one for each attribute, by name or in order.
     weights
-        For each attribute a positive number, by name or in their order: it is chosen in proportion.
-        All alike by default.
+        A positive number for each attribute, by name or in order: attributes are chosen in
+        proportion. Equal by default.
     padding
         None: the server sees which attribute a report is about. ``"fake"``: the node also sends,
-        for each other attribute, a report of an answer that is drawn uniformly, so that the server
-        cannot tell which attribute was sampled. Costs variance and makes reports longer.
+        for each other attribute, a report of a uniformly drawn answer, so that the server cannot
+        tell which attribute was sampled. Padding increases the variance and makes reports longer.
 
     Raises
     ------
@@ -242,13 +241,13 @@ class SampledAttribute(AttributeCollection):
     **Padding does not amplify.** Let ``r_a(y, x)`` be the likelihood of a report for attribute
     ``a`` under the answer ``x`` over that under a uniform answer. A padded message has likelihood
     ``sum_a w_a r_a(y_a, x_a)`` up to a factor that does not depend on the data. If the whole tuple
-    changes, every term may change by the ratio ``e^eps`` of its oracle, and so may the sum. Only
-    where *one* attribute changes and the others stay do the other terms dampen the ratio, for
-    direct encoding of ``d`` attributes with equal domains to ``(e^eps + d - 1) / d``. Arcolezi,
-    Couchot, Al Bouna, Xiao, "Random sampling plus fake data: multidimensional frequency estimates
-    with local differential privacy" (2021) turn that round and give the sampled attribute
-    ``ln(d (e^eps - 1) + 1)``, which is then the epsilon of the whole tuple: 2.26 for five
-    attributes at a nominal 1. Here the sampled attribute has ``epsilon``.
+    changes, every term may change by the ratio ``e^eps`` of its oracle, and so may the sum. Only if
+    *one* attribute changes and the others stay, do the other terms reduce the ratio, for direct
+    encoding of ``d`` attributes with equal domains to ``(e^eps + d - 1) / d``. Arcolezi, Couchot,
+    Al Bouna, Xiao, "Random sampling plus fake data: multidimensional frequency estimates with local
+    differential privacy" (2021) invert this and give the sampled attribute ``ln(d (e^eps - 1) +
+    1)``, which is then the epsilon of the whole tuple: 2.26 for five attributes at a nominal 1.
+    Here the sampled attribute has ``epsilon``.
 
     Examples
     --------
@@ -279,7 +278,7 @@ class SampledAttribute(AttributeCollection):
 
     @property
     def padding(self) -> str | None:
-        """What is sent for the attributes that were not sampled: None or ``"fake"``."""
+        """The reports for attributes that were not sampled: None or ``"fake"``."""
         return self._padding
 
     @property
@@ -289,7 +288,7 @@ class SampledAttribute(AttributeCollection):
 
     @property
     def parts(self) -> tuple[FrequencyOracle, ...]:
-        """For each attribute the randomizer whose law its reports have."""
+        """The randomizer that gives the law of the reports of each attribute."""
         if not self._padding:
             return super().parts
         return tuple(
@@ -303,7 +302,7 @@ class SampledAttribute(AttributeCollection):
         )
 
     def parameters(self) -> dict[str, Any]:
-        """Name the randomizer and the weight of each attribute, and the padding."""
+        """Return the randomizer and the weight of each attribute, and the padding."""
         return {**super().parameters(), "padding": self._padding}
 
     def _draw_parts(self, answers: Array, noise: Noise) -> Iterator[PartReports]:
@@ -326,23 +325,22 @@ class SplitBudget(AttributeCollection):
     """Report every attribute, each with a part of epsilon.
 
     The likelihood ratios of independent reports multiply, so the epsilons of the parts add up:
-    their sum is at most ``epsilon``, exactly. Best when epsilon is large for the number of
-    attributes; otherwise :class:`SampledAttribute` has the smaller error, as
-    :func:`turnout.estimator_variance` of both says.
+    their sum is at most ``epsilon``, exactly. It is best if epsilon is large for the number of
+    attributes. Otherwise :class:`SampledAttribute` has the smaller error; compare both with
+    :func:`turnout.estimator_variance`.
 
     Parameters
     ----------
     epsilon
         The privacy parameter of all reports of a node together, in nats.
     domains
-        For each attribute its answers, or their number: at least two attributes.
+        The answers to each attribute, or their number: at least two attributes.
     oracle
-        What randomizes: ``"auto"`` (default) for the one of smallest variance, a class such as
-        :class:`turnout.DirectEncoding`, or one for each, by name or in
-        their order.
+        The oracle: ``"auto"`` (default) for the one of smallest variance, a class such as
+        :class:`turnout.DirectEncoding`, or one for each attribute, by name or in order.
     weights
-        For each attribute a positive number, by name or in their order: epsilon is divided in
-        proportion. Equal by default.
+        A positive number for each attribute, by name or in order: epsilon is divided in proportion.
+        Equal by default.
 
     Raises
     ------
@@ -368,7 +366,7 @@ class SplitBudget(AttributeCollection):
 
     @property
     def realized_ratio(self) -> Fraction:
-        """The product of the oracles' ratios: the largest of a message, exactly."""
+        """The exact largest likelihood ratio of a message: the product of the oracles' ratios."""
         return math.prod((part.realized_ratio for part in self.parts), start=Fraction(1))
 
     @property

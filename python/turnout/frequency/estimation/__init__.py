@@ -1,1 +1,1 @@
-"""From a tally, or from whole reports, to frequencies with their errors."""
+"""Estimation of frequencies with their errors, from a tally or from reports."""

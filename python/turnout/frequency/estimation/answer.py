@@ -1,4 +1,4 @@
-"""What is known of one answer, and of many, column by column."""
+"""Results for one answer, and for many answers as columns."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ ORDERS: Final = ("frequency", "label", "domain")
 
 @dataclass(frozen=True)
 class AnswerEstimate:
-    """What is estimated of one answer: ``estimate["yes"]``.
+    """The estimate of one answer: ``estimate["yes"]``.
 
     Attributes
     ----------
     label
         The answer.
     count
-        How many nodes give it.
+        The estimated number of nodes that give it.
     frequency
-        Their share of all nodes.
+        The estimated share of all nodes.
     standard_error
-        Of the frequency.
+        The standard error of the frequency.
     low, high
-        The limits of its 95 % interval; None where the estimator is biased or says nothing. For
-        other levels see :meth:`turnout.FrequencyEstimate.interval`.
+        The limits of its 95 % interval; None if the estimator is biased or uninformative. For other
+        levels see :meth:`turnout.FrequencyEstimate.interval`.
     """
 
     label: Hashable
@@ -49,16 +49,17 @@ class AnswerEstimate:
 
 
 class Columns(NamedTuple):
-    """What is known of some answers, one entry for each.
+    """The results for some answers, one entry for each.
 
     Attributes
     ----------
     labels
         The answers.
     counts, frequencies, standard_errors
-        How many nodes give them, their share of all nodes, and the standard error of that.
+        The numbers of nodes that give them, their shares of all nodes, and the standard errors of
+        the shares.
     low, high
-        Its limits; nan where there are none.
+        The limits of the shares; nan where there are none.
     """
 
     labels: Sequence[Any]
@@ -69,13 +70,13 @@ class Columns(NamedTuple):
     high: Floats
 
     def part(self, start: int, stop: int) -> Columns:
-        """Give what is known of some of the answers that follow each other."""
+        """Return the results for some consecutive answers."""
         here = slice(start, stop)
         columns: Any = (column[here] for column in self)
         return Columns(*columns)
 
     def records(self) -> list[dict[str, Any]]:
-        """List one dictionary for each answer; limits that are not known are None.
+        """List one dictionary for each answer; unknown limits are None.
 
         Examples
         --------
@@ -88,7 +89,7 @@ class Columns(NamedTuple):
 
 
 class Answered(WithTop, ABC):
-    """Estimated frequencies of answers: one by one, as tables, and beside others."""
+    """Base class of estimated frequencies: single answers, tables and distances."""
 
     frequencies: Floats
 
@@ -106,7 +107,7 @@ class Answered(WithTop, ABC):
         level: float = 0.95,
         simultaneous: str | None = None,
     ) -> Columns:
-        """Give what is known of some answers as columns, which many answers need."""
+        """Return the results for some answers as columns."""
 
     def distance(self, reference: Any, metric: str = "total_variation") -> float:
         """Measure the distance to other frequencies.
@@ -127,7 +128,7 @@ class Answered(WithTop, ABC):
         Raises
         ------
         InvalidValueError
-            If the sizes or domains differ, there is no such metric, or it needs distributions and
+            If the sizes or domains differ, the metric does not exist, or it needs distributions and
             one side has negative entries or does not add up to one.
 
         Examples
@@ -150,12 +151,12 @@ class Answered(WithTop, ABC):
         )
 
     def __getitem__(self, label: Any) -> AnswerEstimate:
-        """Return what is estimated of one answer, with its 95 % interval.
+        """Return the estimate of one answer, with its 95 % interval.
 
         Raises
         ------
         KeyError
-            If the label is none of the domain.
+            If the label is not in the domain.
 
         Examples
         --------
@@ -177,12 +178,12 @@ class Answered(WithTop, ABC):
         Parameters
         ----------
         top
-            How many; None for all.
+            The number of answers; None for all.
 
         Raises
         ------
         InvalidTypeError, InvalidValueError
-            If ``top`` is no number of answers.
+            If ``top`` is not a number of answers.
         """
         if top is None or _arguments.integer("top", top, least=1) >= self.domain.size:
             return slice(None)
@@ -198,20 +199,20 @@ class Answered(WithTop, ABC):
         level, simultaneous
             As for :meth:`interval`.
         top
-            List so many answers only, those with the largest frequencies. Simultaneous limits hold
-            for all answers all the same.
+            List only this many answers, those with the largest frequencies. Simultaneous limits
+            still hold for all answers.
 
         Returns
         -------
         list of dict
-            With ``label``, ``count``, ``frequency``, ``standard_error``, ``low`` and ``high``, in
-            the order of the domain; the limits are None if the estimator is biased, or if they are
-            infinite.
+            Dictionaries with ``label``, ``count``, ``frequency``, ``standard_error``, ``low`` and
+            ``high``, in the order of the domain. The limits are None if the estimator is biased, or
+            if they are infinite.
 
         Raises
         ------
         InvalidTypeError, InvalidValueError
-            If an argument is of the wrong type, or none of the allowed values.
+            If an argument is of the wrong type, or not one of the allowed values.
 
         Examples
         --------
@@ -227,7 +228,7 @@ class Answered(WithTop, ABC):
     def to_arrow(
         self, level: float = 0.95, *, simultaneous: str | None = None, top: int | None = None
     ) -> Any:
-        """Give the rows of :meth:`to_records` as a :class:`pyarrow.Table`.
+        """Return the rows of :meth:`to_records` as a :class:`pyarrow.Table`.
 
         Parameters
         ----------
@@ -237,8 +238,8 @@ class Answered(WithTop, ABC):
         Returns
         -------
         pyarrow.Table
-            The columns of :meth:`to_records`, with null where a number is not known; in place of
-            ``label`` a column for each question where labels are combinations of answers.
+            The columns of :meth:`to_records`, with null for an unknown number. If labels are
+            combinations of answers, a column for each question instead of ``label``.
 
         Raises
         ------
@@ -255,7 +256,7 @@ class Answered(WithTop, ABC):
         return questions_of(self.domain)
 
     def _first_rows(self, most: int) -> tuple[list[dict[str, Any]], int]:
-        """Of many answers the most frequent, in their order."""
+        """Return the most frequent of many answers, in their order."""
         records = self.to_records(top=most)
         if self.domain.size > most:
             records.sort(key=lambda record: -record["frequency"])
@@ -263,16 +264,16 @@ class Answered(WithTop, ABC):
 
 
 def ordered(estimate: Any, order: str, top: int | None) -> Integers:
-    """Give the codes of the answers of an estimate that are shown, in one of :data:`ORDERS`.
+    """Return the codes of the answers to show, in one of :data:`ORDERS`.
 
     Parameters
     ----------
     estimate
         A :class:`turnout.FrequencyEstimate`.
     order
-        In which order.
+        The order.
     top
-        How many, those with the largest frequencies; None for all.
+        The number of answers, those with the largest frequencies; None for all.
     """
     codes: Integers = np.arange(estimate.domain.size)[estimate._most_frequent(top)]
     if order == "frequency":
@@ -294,7 +295,7 @@ def sorted_records(records: list[dict[str, Any]], order: str) -> list[dict[str, 
 
 
 def _sortable(labels: Sequence[Any]) -> Sequence[Any]:
-    """Labels of several types have no order; their texts do."""
+    """Return a sort key: labels of several types have no order, their texts do."""
     try:
         sorted(labels)
     except TypeError:

@@ -26,7 +26,7 @@ _BLOCK = 2**22
 
 
 def pair_support(oracle: Any) -> PairSupport:
-    """Ask an oracle for its pair probabilities.
+    """Return the pair probabilities of an oracle.
 
     They are not the same for all answers where reports of three answers hang together: see
     ``_pair_support`` of each oracle.
@@ -55,20 +55,21 @@ def pair_support(oracle: Any) -> PairSupport:
     found: PairSupport | None = oracle._pair_support
     if found is None:
         raise EstimatorError(
-            f"the covariances of the estimates of {oracle.name!r} do not follow from a tally: "
-            "reports of different answers hang together in ways of their own; take the reports"
+            f"the covariances of the estimates of {oracle.name!r} do not follow from "
+            "a tally: the supports of different answers depend on each other; pass "
+            "the reports"
         )
     return found
 
 
 @dataclass(frozen=True)
 class Covariance:
-    """The covariance matrix of estimated frequencies, in the form that it has.
+    """The covariance matrix of estimated frequencies, in structured form.
 
     Attributes
     ----------
     frequencies
-        The frequencies at which it is.
+        The frequencies at which the covariances are computed.
     variances
         Its diagonal.
     constant, linear, product
@@ -128,26 +129,26 @@ class Covariance:
 
 
 def covariance_of(estimate: FrequencyEstimate) -> Covariance:
-    """Give the covariances of an estimate, at the distribution nearest to it.
+    """Return the covariances of an estimate, at the distribution nearest to it.
 
-    The values are fixed; participation and perturbation are random. With a common rate ``pi``,
-    ``r1`` and ``r2`` the probabilities that a report supports the own and another answer, and two
-    others: the covariance of the counts of supporting reports is ``sum pi r - pi^2 E_i E_j`` over
-    the nodes, where ``r`` is ``r1`` for nodes that hold one of the two answers and ``r2`` for the
-    others, and ``E`` their support probabilities; of ``C - S q`` it is ``sum pi (r - E_i E_j)``,
-    because one of ``E_i - q``, ``E_j - q`` is zero; given the number of reports the nodes are a
-    simple random sample, whose counts of two answers have covariance ``-S f_i f_j (n - S) / (n -
-    1)``.
+    The values are fixed; participation and perturbation are random. Let ``pi`` be the common rate.
+    Let ``r1`` be the probability that a report supports the own answer and a given other one, and
+    ``r2`` the probability that it supports two given other answers. The covariance of the counts of
+    supporting reports is ``sum pi r - pi^2 E_i E_j`` over the nodes. Here ``r`` is ``r1`` for nodes
+    that hold one of the two answers and ``r2`` for the others, and ``E`` are their support
+    probabilities. The covariance of ``C - S q`` is ``sum pi (r - E_i E_j)``, because one of
+    ``E_i - q``, ``E_j - q`` is zero. Given the number of reports, the nodes are a simple random
+    sample, whose counts of two answers have covariance ``-S f_i f_j (n - S) / (n - 1)``.
 
     Parameters
     ----------
     estimate
-        Made from a tally under a common rate.
+        An estimate from a tally under a common rate.
 
     Returns
     -------
     Covariance
-        Of the frequencies before post-processing.
+        The covariances of the frequencies before post-processing.
 
     Raises
     ------
@@ -202,7 +203,7 @@ def covariance_of(estimate: FrequencyEstimate) -> Covariance:
 def sampled_covariance(
     oracle: Any, received: int, frequencies: Floats, *, sampling: float = 1.0
 ) -> Covariance:
-    """Give the covariances of the Hajek estimator from a number of reports.
+    """Return the covariances of the Hajek estimator from a number of reports.
 
     Parameters
     ----------
@@ -211,7 +212,7 @@ def sampled_covariance(
     received
         The number of reports.
     frequencies
-        Where the covariances are taken: a distribution.
+        The distribution at which the covariances are computed.
     sampling
         How much the choice of the nodes that report varies, against drawing them with replacement:
         ``(n - S) / (n - 1)`` for a simple random sample of S out of n.

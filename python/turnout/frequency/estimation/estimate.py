@@ -1,4 +1,4 @@
-"""Estimated frequencies, with honest intervals."""
+"""Estimated frequencies, with valid intervals."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ ACROSS = "empirical_bayes_across_groups"
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FrequencyEstimate(BaseEstimate[Domain], Answered):
-    """How often each answer occurs among all nodes, with standard errors and intervals.
+    """The frequency of each answer among all nodes, with standard errors and intervals.
 
-    Made by :meth:`turnout.Tally.estimate`. Estimates are not forced into a distribution, so that
-    they stay (nearly) unbiased: they may be negative or above one; :meth:`project` makes a
+    :meth:`turnout.Tally.estimate` returns it. Estimates are not forced into a distribution, so that
+    they stay (nearly) unbiased. They may be negative or above one; :meth:`project` makes a
     distribution of them.
 
     Attributes
     ----------
     plan
-        What the data was collected by: a :class:`turnout.Plan`, or a mechanism of
-        :mod:`turnout.distributed`; its ``domain`` has the answers.
+        The plan of the data: a :class:`turnout.Plan`, or a mechanism of :mod:`turnout.distributed`.
+        Its ``domain`` has the answers.
     method
         The estimator.
     nodes, received
@@ -53,13 +53,13 @@ class FrequencyEstimate(BaseEstimate[Domain], Answered):
         ``"none"``, the name of the projection that was applied, or ``"empirical_bayes"`` after
         :meth:`shrink`.
     estimation
-        The frequencies before any projection, with what is known of their law: what intervals and
-        combinations are computed from.
+        The frequencies before any projection, with their law. Intervals and combinations are
+        computed from them.
     shrinkage
-        After :meth:`shrink`, how the answers were drawn towards each other, and where that may
+        After :meth:`shrink`, how the answers were shrunk towards each other, and where this may
         mislead; else None.
     clipped
-        Whether intervals are cut to [0, 1]: :meth:`clip_intervals`.
+        Whether intervals are cut to [0, 1]; see :meth:`clip_intervals`.
 
     Examples
     --------
@@ -83,13 +83,13 @@ class FrequencyEstimate(BaseEstimate[Domain], Answered):
         Raises
         ------
         InvalidValueError
-            If there is no such method.
+            If the method does not exist.
         EstimatorError
             If there are no nodes, or the estimator does not apply.
         """
         estimator = ESTIMATORS[_arguments.choice("method", method, tuple(ESTIMATORS))]
         if tally.nodes == 0:
-            raise EstimatorError("nothing can be estimated: the tally has no nodes")
+            raise EstimatorError("cannot estimate: the tally has no nodes")
         estimation = with_pool(estimator(tally), tally.oracle, tally.nodes)
         estimation = with_rounds(estimation, tally, method)
         return cls._from_estimation(
@@ -107,20 +107,20 @@ class FrequencyEstimate(BaseEstimate[Domain], Answered):
         *,
         left_out: LeftOut = NOTHING,
     ) -> Self:
-        """Wrap frequencies whose law is known.
+        """Create an estimate from frequencies with a known law.
 
         Parameters
         ----------
         plan
-            What the data was collected by: anything with a ``domain``.
+            The plan of the data: anything with a ``domain``.
         method
-            The word for the estimator.
+            The name of the estimator.
         nodes, received
             The numbers of nodes and of reports.
         estimation
             The frequencies and their law.
         left_out
-            How many rows or messages do not count.
+            The rows or messages that do not count.
         """
         frequencies = _read_only(estimation.frequencies)
         return cls(
@@ -145,41 +145,39 @@ class FrequencyEstimate(BaseEstimate[Domain], Answered):
     def _made(
         self, frequencies: Floats, postprocessing: str = "none", how: Shrinkage | None = None
     ) -> FrequencyEstimate:
-        """Give the same estimate other frequencies, and say how they came about."""
+        """Return the same estimate with other frequencies, and the name of the post-processing."""
         made = _read_only(frequencies)
         return replace(self, frequencies=made, postprocessing=postprocessing, shrinkage=how)
 
     def interval(
         self, level: float = 0.95, *, method: str = "auto", simultaneous: str | None = None
     ) -> Interval:
-        """Confidence intervals of the frequencies.
+        """Return confidence intervals of the frequencies.
 
-        They belong to the estimate before post-processing, whose distribution is known, and are
-        not cut to [0, 1] but by :meth:`clip_intervals`.
+        They are for the estimate before post-processing, whose distribution is known. They are not
+        cut to [0, 1] unless you call :meth:`clip_intervals`.
 
         Parameters
         ----------
         level
             The confidence level, between 0 and 1.
         method
-            ``"normal"``: the estimate plus and minus standard errors. ``"score"``: inverts the
-            test of each frequency with the variance at that frequency; covers better for rare
-            answers and few reports. ``"exact"``: Clopper-Pearson limits of the number of supporting
-            reports, which cover whatever the counts, and are wide where the
-            perturbation is small; of :mod:`turnout.distributed`, limits by the exact law of the
-            noise or of the sampled counts.
-            ``"empirical_bayes"``: holds the truth in at least ``level`` of the answers *on average
-            over the answers*, whatever the frequencies, and promises nothing for any one of them
-            (Armstrong, Kolesar, Plagborg-Moller 2022): shorter, around estimates drawn towards the
-            mean frequency.
-            ``"auto"`` (default): score, and exact for distributed aggregation and for answers with
-            few supporting reports, where the normal law is no guide; normal for estimators weighted
-            by personal probabilities, which have neither (``"hajek"`` with Student's quantile for
-            the number of reports that the weights are worth; both with a floor of the variance for
-            answers that hardly any report supports).
+            ``"normal"``: the estimate plus and minus standard errors. ``"score"``: inverts the test
+            of each frequency with the variance at that frequency; covers better for rare answers
+            and few reports. ``"exact"``: Clopper-Pearson limits of the number of supporting
+            reports. They cover for any counts, and are wide if the perturbation is small. For
+            :mod:`turnout.distributed`, limits by the exact law of the noise or of the sampled
+            counts. ``"empirical_bayes"``: contains the truth for at least ``level`` of the answers
+            *on average over the answers*, whatever the frequencies, and guarantees nothing for a
+            single one (Armstrong, Kolesar, Plagborg-Moller 2022). These intervals are shorter,
+            around estimates shrunk towards the mean frequency. ``"auto"`` (default): score. Exact
+            for distributed aggregation, and for answers with too few supporting reports for the
+            normal law. Normal for estimators weighted by personal probabilities, which have
+            neither. There, ``"hajek"`` uses Student's quantile for the effective number of reports,
+            and both have a floor of the variance for answers that hardly any report supports.
         simultaneous
-            None: the level holds for each answer by itself. ``"bonferroni"`` or ``"sidak"``: it
-            holds for all answers at once.
+            None: the level holds for each answer separately. ``"bonferroni"`` or ``"sidak"``: it
+            holds for all answers simultaneously.
 
         Returns
         -------
@@ -189,7 +187,7 @@ class FrequencyEstimate(BaseEstimate[Domain], Answered):
         Raises
         ------
         InvalidValueError
-            If an argument is none of the allowed values.
+            If an argument is not one of the allowed values.
         EstimatorError
             If the estimator is biased (then no interval around it covers), or has no score or
             exact interval.
@@ -207,7 +205,7 @@ class FrequencyEstimate(BaseEstimate[Domain], Answered):
     def _interval(
         self, level: float, method: str, simultaneous: str | None, codes: Integers | slice
     ) -> Interval:
-        """Compute the limits of some answers, cut where that was asked for."""
+        """Compute the limits of some answers, cut to [0, 1] if requested."""
         found = limits_of(
             self.estimation, self.method, codes, level, method=method, simultaneous=simultaneous
         )
@@ -216,15 +214,16 @@ class FrequencyEstimate(BaseEstimate[Domain], Answered):
         return replace(found, low=np.clip(found.low, 0.0, 1.0), high=np.clip(found.high, 0.0, 1.0))
 
     def clip_intervals(self) -> FrequencyEstimate:
-        """Cut all intervals to [0, 1], wherever this estimate shows them.
+        """Return the same estimate with all intervals cut to [0, 1].
 
-        A share is never outside, so they hold the truth as often. One that lay outside as a whole
-        becomes a point at 0 or 1: before, it said that something went wrong.
+        A share is never outside, so the intervals contain the truth as often as before. An interval
+        that lies outside as a whole becomes a point at 0 or 1; uncut, it would show that something
+        went wrong.
 
         Returns
         -------
         FrequencyEstimate
-            The same estimate, with intervals that are cut.
+            The same estimate, with cut intervals.
 
         Examples
         --------
@@ -239,26 +238,27 @@ class FrequencyEstimate(BaseEstimate[Domain], Answered):
     def project(self, method: str) -> FrequencyEstimate:
         """Post-process the estimate into a distribution.
 
-        Costs no privacy, removes impossible values, and introduces bias; the result names it in
-        :attr:`postprocessing` and keeps the standard errors and intervals of the original.
+        It costs no privacy, removes impossible values, and introduces bias. The result names the
+        method in :attr:`postprocessing`, and keeps the standard errors and intervals of the
+        original.
 
         Parameters
         ----------
         method
-            ``"simplex"``: the nearest distribution. ``"norm_sub"``: negatives to zero, the rest
-            shifted until the sum is one; the same if the positive estimates add up to one or more.
-            ``"clip_normalize"``: negatives to zero, the rest divided by the sum. ``"none"``: the
-            estimate before post-processing.
+            ``"simplex"``: the nearest distribution. ``"norm_sub"``: sets negatives to zero, and
+            shifts the rest until the sum is one; it equals ``"simplex"`` if the positive estimates
+            add up to one or more. ``"clip_normalize"``: sets negatives to zero, and divides the
+            rest by the sum. ``"none"``: the estimate before post-processing.
 
         Returns
         -------
         FrequencyEstimate
-            The post-processed estimate; always made from the original.
+            The post-processed estimate, always computed from the original.
 
         Raises
         ------
         InvalidValueError
-            If there is no such method.
+            If the method does not exist.
         EstimatorError
             If ``"clip_normalize"`` finds no positive estimate.
 
@@ -275,23 +275,23 @@ class FrequencyEstimate(BaseEstimate[Domain], Answered):
         return self._made(PROJECTIONS[method](self.estimation.frequencies), method)
 
     def shrink(self) -> FrequencyEstimate:
-        """Draw the answers towards each other as much as they are alike: empirical Bayes.
+        """Shrink the answers towards each other as much as they are alike: empirical Bayes.
 
-        Where many answers are estimated, what they have in common says much of each: posterior
-        means under priors learned from all of them, averaged by the evidence for each prior, made a
-        distribution. The result is biased, names itself in :attr:`postprocessing` and says in
-        :attr:`shrinkage` how it came about and where it may mislead; intervals stay those of the
-        original, and :meth:`interval` has ``"empirical_bayes"``.
+        With many answers, their common features say much about each. The result is a distribution
+        of posterior means under priors learned from all answers, averaged by the evidence for each
+        prior. The result is biased. It names the method in :attr:`postprocessing`;
+        :attr:`shrinkage` says how it came about and where it may mislead. Intervals stay those of
+        the original, and :meth:`interval` has ``"empirical_bayes"``.
 
-        The gain is over all answers together, not for each. Against the best projection, in ten
-        populations, the root mean square error was about half as large (geometric mean) with 100
-        to 300 answers, four tenths with 2,000, and three quarters with 10; the worst ratios are in
-        :doc:`/topics/shrinkage`.
+        The gain is over all answers together, not for each one. Compared with the best projection,
+        in ten populations, the root mean square error was about half as large (geometric mean) with
+        100 to 300 answers, four tenths with 2,000, and three quarters with 10; the worst ratios are
+        in :doc:`/topics/shrinkage`.
 
         Returns
         -------
         FrequencyEstimate
-            The shrunken estimate; always made from the original.
+            The shrunken estimate, always computed from the original.
 
         Raises
         ------
@@ -329,7 +329,7 @@ class FrequencyEstimate(BaseEstimate[Domain], Answered):
         level: float = 0.95,
         simultaneous: str | None = None,
     ) -> Columns:
-        """Give what is known of some answers as columns, which many answers need.
+        """Return the results for some answers as columns.
 
         Parameters
         ----------
@@ -341,12 +341,12 @@ class FrequencyEstimate(BaseEstimate[Domain], Answered):
         Returns
         -------
         Columns
-            Labels and arrays; limits are nan where there are none or they are infinite.
+            Labels and arrays; limits are nan if they do not exist or are infinite.
 
         Raises
         ------
         InvalidTypeError, InvalidValueError
-            If an argument is of the wrong type, or none of the allowed values.
+            If an argument is of the wrong type, or not one of the allowed values.
         """
         level = checked_level(level, simultaneous)
         frequencies = self.frequencies[codes]
@@ -370,7 +370,7 @@ class FrequencyEstimate(BaseEstimate[Domain], Answered):
         level: float = 0.95,
         simultaneous: str | None = None,
     ) -> Axes:
-        """Draw the frequencies with error bars, and the truth beside them.
+        """Draw the frequencies with error bars, and the truth if it is known.
 
         Parameters
         ----------
@@ -419,7 +419,7 @@ class FrequencyEstimate(BaseEstimate[Domain], Answered):
 
 
 def shrunk_across(estimates: Sequence[FrequencyEstimate]) -> list[FrequencyEstimate]:
-    """Shrink estimates of the same answers in different groups, which learn from each other."""
+    """Shrink estimates of the same answers in different groups, using all groups."""
     for estimate in estimates:
         estimate._check_shrinkable()
     if not estimates:

@@ -1,9 +1,9 @@
 """Estimators of the true counts from a tally.
 
-Notation of Biswas, Cormode, Maple, "Impact of sampling on locally differentially private data
-collection", for every pure protocol: ``C`` reports support an answer, ``S`` were received, of ``n``
-nodes, each taking part with probability ``pi_j``; ``p`` and ``q`` are the support probabilities, or
-the means of the scores where reports hold scores.
+The notation is that of Biswas, Cormode, Maple, "Impact of sampling on locally differentially
+private data collection", for every pure protocol. There are ``n`` nodes, each taking part with
+probability ``pi_j``. ``S`` reports were received, and ``C`` of them support an answer. ``p`` and
+``q`` are the support probabilities, or the means of the scores if reports hold scores.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from turnout import _arguments
 from turnout._types import Floats, Integers
 from turnout.collecting.intervals import StatisticModel, mean_inverse
 from turnout.collecting.sums import WeightedSums
-from turnout.collecting.tally import CountedTally
+from turnout.collecting.tally import CountedTally, nothing_received
 from turnout.errors import EstimatorError, InvalidValueError
 from turnout.frequency.draws import personal_probabilities
 from turnout.frequency.estimation.models import (
@@ -34,11 +34,11 @@ from turnout.participation import Participation
 
 @dataclass(frozen=True)
 class Estimation:
-    """Frequencies with the variances of their estimates.
+    """Estimated frequencies with the variances of the estimates.
 
-    ``model`` and ``statistic`` are there where a score interval exists; ``degrees`` of freedom
-    where the variances come from residuals; ``interval_variances`` where intervals need larger
-    ones; ``limits`` where the law is known exactly: it gives, for a level, limits of the
+    ``model`` and ``statistic`` exist if there is a score interval, ``degrees`` of freedom if the
+    variances come from residuals, and ``interval_variances`` if intervals need larger ones.
+    ``limits`` exists if the law is known exactly: it returns, for a level, limits of the
     frequencies, each of which covers with at least that level.
     """
 
@@ -198,10 +198,7 @@ def _hajek(tally: CountedTally) -> Estimation:
     of the linearised ratio.
     """
     if tally.received == 0:
-        raise EstimatorError(
-            '"hajek" divides by the number of reports, and none were received: use '
-            '"horvitz_thompson" or "c_hat" if an estimate from nothing makes sense'
-        )
+        raise nothing_received()
     scores = tally.oracle._score_moments
     q, d = scores.other, scores.difference
     n = tally.nodes
@@ -259,7 +256,7 @@ def count_variances(
     true_counts: Any = None,
     values: Any = None,
 ) -> Floats:
-    """Compute the exact variances of the estimated counts: :func:`turnout.estimator_variance`.
+    """Compute the exact variances of the estimated counts.
 
     With ``r`` the support probability of a node's report: Var g = sum pi r (1 - pi r) / (pi d)^2,
     Var c_hat = sum [pi (r (1 - 2q) + q^2) - pi^2 (r - q)^2] / (pi d)^2, Var T the former with sums
@@ -268,7 +265,7 @@ def count_variances(
     Raises
     ------
     InvalidValueError, InvalidTypeError
-        As there.
+        As :func:`turnout.estimator_variance`.
     """
     _arguments.choice("method", method, tuple(ESTIMATORS))
     if (true_counts is None) == (values is None):
@@ -285,7 +282,7 @@ def count_variances(
     counts = _arguments.counts("true_counts", true_counts, size)
     nodes = sum(counts.tolist())
     if nodes == 0:
-        raise InvalidValueError("there must be at least one node, got none")
+        raise InvalidValueError("expected at least one node")
     held = counts.astype(np.float64)
     # What comes from hash functions which all reports share.
     pool: Floats = oracle._shared_variance(held.sum() - held, (held * held).sum() - held * held)

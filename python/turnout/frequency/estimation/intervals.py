@@ -1,7 +1,7 @@
 """Confidence intervals of frequencies: for each answer, and on average over the answers.
 
-Those on average: Armstrong, Kolesar, Plagborg-Moller, "Robust empirical Bayes confidence intervals"
-(2022).
+Intervals on average: Armstrong, Kolesar, Plagborg-Moller, "Robust empirical Bayes confidence
+intervals" (2022).
 """
 
 from __future__ import annotations
@@ -45,19 +45,19 @@ class Interval(BaseInterval):
     Attributes
     ----------
     low, high
-        float64 arrays with one limit for each answer. Not cut to [0, 1].
+        float64 arrays with one limit for each answer. The limits are not cut to [0, 1].
     level
-        The confidence level asked for.
+        The requested confidence level.
     method
         ``"normal"``, ``"score"``, ``"exact"``, ``"score, exact for small counts"``, or
         ``"empirical_bayes"``, whose level holds on average over the answers, not for each.
-        ``"effective"`` in place of ``"exact"`` where rounds share permanent answers: the limits of
-        as many fewer reports as the variance is larger.
+        ``"effective"`` instead of ``"exact"`` if rounds share permanent answers: the limits for an
+        effective number of reports, reduced by the same factor as the variance is larger.
     simultaneous
-        None if the level holds for each answer by itself; ``"bonferroni"`` or ``"sidak"`` if it
-        holds for all answers at once.
+        None if the level holds for each answer separately; ``"bonferroni"`` or ``"sidak"`` if it
+        holds for all answers simultaneously.
     labels
-        The answers; None if they are not known, and codes stand for them.
+        The answers; None if they are not known, then codes are used.
     """
 
     low: Floats
@@ -72,7 +72,7 @@ class Interval(BaseInterval):
         Returns
         -------
         list of dict
-            With ``label``, ``low`` and ``high``; the limits are None where they are infinite.
+            Dictionaries with ``label``, ``low`` and ``high``; infinite limits are None.
 
         Examples
         --------
@@ -90,7 +90,7 @@ class Interval(BaseInterval):
         return records_of(self._columns, labels[:most], self.low[:most], self.high[:most])
 
     def __repr__(self) -> str:
-        """Show the limits of the first answers, and how they were made."""
+        """Show the limits of the first answers, and the method."""
         shown = ", ".join(
             f"{row['label']!r}: {_written(row['low'])} to {_written(row['high'])}"
             for row in self._records(_SHOWN)
@@ -107,7 +107,7 @@ def _written(limit: float | None) -> str:
 
 
 def _worst(ratio: Floats, chi: Floats) -> Floats:
-    """Give the largest rate of misses of ``N(b, 1)`` beyond ``chi``, where ``E b^2`` is the ratio.
+    """Return the largest miss rate of ``N(b, 1)`` beyond ``chi``, where ``E b^2`` is the ratio.
 
     The least concave majorant, in the ratio ``t``, of ``Phi(sqrt t - chi) + Phi(-sqrt t - chi)``:
     a line from zero to where it touches, and the function itself beyond.
@@ -136,7 +136,7 @@ def _worst(ratio: Floats, chi: Floats) -> Floats:
 
 
 def critical_values(ratio: Floats, level: float) -> Floats:
-    """Find how many standard errors cover, if the squared biases have these means.
+    """Return the number of standard errors that cover, given the mean squared biases.
 
     Parameters
     ----------
@@ -172,11 +172,11 @@ def critical_values(ratio: Floats, level: float) -> Floats:
 
 
 def average_interval(frequencies: Floats, variances: Floats, level: float) -> tuple[Floats, Floats]:
-    """Give limits that hold the truth in a share ``level`` of the answers, or more.
+    """Return limits that contain the truth for at least a share ``level`` of the answers.
 
-    Centred at estimates drawn linearly towards the mean frequency, ``1 / k``, by the ratio of what
-    is true variance between the answers. Where the estimates vary no more than by their errors, the
-    true variance is taken for as large as can be missed.
+    They are centred at estimates shrunk linearly towards the mean frequency, ``1 / k``, by the
+    ratio of the true variance between the answers. If the estimates vary only by their errors, the
+    largest true variance that can be missed is assumed.
 
     Raises
     ------
@@ -216,7 +216,9 @@ def limits_of(
     _arguments.choice("method", method, ("auto", "normal", "score", "exact", AVERAGE))
     size = estimation.frequencies.size
     if estimation.bias is not None:
-        raise EstimatorError(f"no interval around {estimator!r} covers: {estimation.bias}")
+        raise EstimatorError(
+            f"no interval around {estimator!r} covers the truth: {estimation.bias}"
+        )
     if method == AVERAGE:
         if simultaneous is not None:
             raise InvalidValueError(
@@ -240,8 +242,8 @@ def limits_of(
         return Interval(low, high, level, "normal", simultaneous)
     if (model is None or statistic is None) and estimation.limits is not None:
         raise EstimatorError(
-            f"{estimator!r} with a threshold has no {method} interval: of what is not "
-            'published no standard error is known; use "exact"'
+            f"{estimator!r} with a threshold has no {method} interval: unpublished "
+            'counts have no standard error; use "exact"'
         )
     if model is None or statistic is None:
         raise EstimatorError(
@@ -259,8 +261,8 @@ def limits_of(
         )
     if method == "exact" and model.trials is None:
         raise EstimatorError(
-            f"{estimator!r} has no exact interval: its statistic is no count of independent "
-            'reports; "hajek" and "g" of one tally have one'
+            f"{estimator!r} has no exact interval: its statistic is not a count of "
+            'independent reports; "hajek" and "g" of one tally have one'
         )
     limits = score_interval if method == "score" else exact_interval
     low, high = limits(model, statistic, z)

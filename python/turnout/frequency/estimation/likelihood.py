@@ -1,4 +1,4 @@
-"""Maximum likelihood: the distribution of answers under which the reports are likeliest."""
+"""Maximum likelihood: the distribution of answers that makes the reports likeliest."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ _ROUNDING = 1e-12
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LikelihoodEstimate(BaseEstimate[Domain]):
-    """The frequencies under which the reports are likeliest; a distribution by construction.
+    """The frequencies that make the reports likeliest; a distribution by construction.
 
-    Made by :func:`maximum_likelihood`. Unlike the estimates of a tally it is biased where answers
-    are rare, because it cannot be negative.
+    :func:`maximum_likelihood` returns it. Unlike the estimates of a tally, it is biased for rare
+    answers, because it cannot be negative.
 
     Attributes
     ----------
     plan
-        What the reports were made under.
+        The plan of the reports.
     method
         ``"maximum_likelihood"``.
     nodes, received
@@ -45,12 +45,14 @@ class LikelihoodEstimate(BaseEstimate[Domain]):
     frequencies
         float64, one for each answer: non-negative, adding up to one.
     log_likelihood
-        At the frequencies, less what does not depend on them: of a report that supports answers of
-        total frequency ``m``, ``ln(1 + (rho - 1) m)`` with ``rho`` the realised likelihood ratio.
+        The log-likelihood at the frequencies, without constant terms: for a report that supports
+        answers of total frequency ``m``, ``ln(1 + (rho - 1) m)`` with ``rho`` the realised
+        likelihood ratio.
     gap
-        The mean log-likelihood of a report is at most this much larger at any other distribution.
+        The largest amount by which the mean log-likelihood of a report is larger at any other
+        distribution.
     iterations
-        How often the likelihood was evaluated.
+        The number of evaluations of the likelihood.
     converged
         Whether the tolerance was reached.
 
@@ -80,8 +82,8 @@ class LikelihoodEstimate(BaseEstimate[Domain]):
         Returns
         -------
         list of dict
-            With ``label``, ``count``, ``frequency`` and ``standard_error``, which is nan on the
-            boundary.
+            Dictionaries with ``label``, ``count``, ``frequency`` and ``standard_error``, which is
+            nan on the boundary.
         """
         numbers = (self.counts, self.frequencies, self.standard_errors)
         return records_of(self._columns, self.domain.labels, *numbers)
@@ -101,13 +103,13 @@ class LikelihoodEstimate(BaseEstimate[Domain]):
 
     @cached_property
     def covariance(self) -> Floats:
-        """Covariances of the frequencies, shape (k, k), float64; NaN on the boundary.
+        """The covariances of the frequencies, shape (k, k), float64; NaN on the boundary.
 
-        From the observed information on the distributions, as ``J^-1 K J^-1`` where ``J`` is the
-        curvature and ``K`` the sum of the squared scores (the same if all reports weigh the same),
-        less what the reports have from being a sample without replacement of all nodes. Takes
-        ``received k^2`` operations. Of several rounds of permanent answers it is as many times as
-        large, which no shared noise exceeds.
+        They come from the observed information on the distributions, as ``J^-1 K J^-1``, where
+        ``J`` is the curvature and ``K`` the sum of the squared scores (the same if all reports have
+        equal weight). The effect of sampling all nodes without replacement is subtracted. The
+        computation takes ``received k^2`` operations. For several rounds of permanent answers, the
+        covariances are multiplied by the number of rounds, which bounds any shared noise.
         """
         size = self.domain.size
         if not self._is_interior:
@@ -130,7 +132,7 @@ class LikelihoodEstimate(BaseEstimate[Domain]):
         return np.sqrt(np.maximum(np.diag(self.covariance), 0.0))
 
     def interval(self, level: float = 0.95) -> Interval:
-        """Make normal confidence intervals of the frequencies, each by itself.
+        """Return separate normal confidence intervals of the frequencies.
 
         Parameters
         ----------
@@ -145,7 +147,7 @@ class LikelihoodEstimate(BaseEstimate[Domain]):
         Raises
         ------
         EstimatorError
-            If the maximum is on the boundary, where they would not cover.
+            If the maximum is on the boundary, where the intervals would not cover.
         InvalidValueError
             If the level is not between 0 and 1.
         """
@@ -160,7 +162,7 @@ class LikelihoodEstimate(BaseEstimate[Domain]):
         return Interval(low, high, level, "normal", None, self.domain._sequence)
 
     def __repr__(self) -> str:
-        """Show how many reports there are and how far the maximum may be."""
+        """Show the number of reports and the gap to the maximum."""
         return (
             f"LikelihoodEstimate({self.domain.size} answers, {self.received} reports of "
             f"{self.nodes} nodes, gap={self.gap:.2g}, converged={self.converged})"
@@ -170,26 +172,27 @@ class LikelihoodEstimate(BaseEstimate[Domain]):
 def maximum_likelihood(
     reports: Reports, *, tolerance: float = 1e-3, max_iterations: int = 10_000
 ) -> LikelihoodEstimate:
-    """Find the distribution of answers under which the reports are likeliest.
+    """Find the distribution of answers that makes the reports likeliest.
 
-    The likelihood is that of whole reports: of a report that supports many answers it uses which
-    ones it supports together, which support counts do not tell. It is concave, so that the maximum
-    found is the only one, and the gap to it is bounded by ``max_x g_x - 1`` where ``g_x`` is the
-    mean over the reports of the likelihood under answer ``x`` to that under the frequencies. Each
-    step is a projected gradient step of spectral length, with a line search that never lets the
-    likelihood fall: answers that nobody seems to hold become exactly zero.
+    The likelihood is that of whole reports. It uses which answers a report supports together, which
+    support counts do not show. It is concave, so the maximum is unique. The gap to it is bounded by
+    ``max_x g_x - 1``, where ``g_x`` is the mean over the reports of the likelihood under answer
+    ``x`` divided by that under the frequencies. Each step is a projected gradient step of spectral
+    length, with a line search that never lowers the likelihood. Answers that nobody seems to hold
+    become exactly zero.
 
     Parameters
     ----------
     reports
-        The reports of the nodes that took part. With personal probabilities each counts with the
-        inverse of its own: the result is the maximum of a *pseudo*-likelihood, an estimate of that
-        of all nodes.
+        The reports of the nodes that took part. With personal probabilities each report counts with
+        the inverse of its probability: the result maximises a *pseudo*-likelihood, an estimate of
+        that of all nodes.
     tolerance
-        Stop when the log-likelihood of all reports is certainly within this of the largest one: a
+        Stop when the log-likelihood of all reports is provably this close to the maximum. A
         thousandth is a small part of a standard error.
     max_iterations
-        Evaluations of the likelihood, each in proportion to reports times answers / 8.
+        The largest number of evaluations of the likelihood, each in proportion to reports times
+        answers / 8.
 
     Returns
     -------
@@ -199,8 +202,8 @@ def maximum_likelihood(
     Raises
     ------
     EstimatorError
-        If there are no reports, or they come from an oracle whose likelihood is not known, as those
-        of :class:`~turnout.frequency.attributes.SampledAttribute` with padding.
+        If there are no reports, or they come from an oracle whose likelihood is not known, such as
+        :class:`~turnout.frequency.attributes.SampledAttribute` with padding.
     InvalidValueError, InvalidTypeError
         If an argument is out of range or of the wrong type.
 
@@ -229,7 +232,7 @@ def maximum_likelihood(
     tolerance = positive("tolerance", tolerance)
     max_iterations = _arguments.integer("max_iterations", max_iterations, least=1)
     if len(reports) == 0:
-        raise EstimatorError("no reports were received: every distribution is as likely")
+        raise EstimatorError("no reports were received, so every distribution is equally likely")
     likelihood = likelihood_of(reports)
     size, received = reports.oracle.domain.size, len(reports)
     for point in _spectral(likelihood, np.full(size, 1.0 / size)):
@@ -296,7 +299,7 @@ def _spectral(likelihood: Likelihood, frequencies: Floats) -> Iterator[_Point]:
 
 
 def _climb(likelihood: Likelihood, point: _Point, direction: Floats) -> _Point:
-    """Go along a direction as far as the likelihood rises: Armijo's rule.
+    """Move along a direction as far as the likelihood rises: Armijo's rule.
 
     Close to the maximum values differ by their rounding alone, which is let pass.
     """

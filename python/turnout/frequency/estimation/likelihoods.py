@@ -25,7 +25,7 @@ _LOOK = 4096
 
 @dataclass(frozen=True, eq=False)
 class Likelihood(ABC):
-    """Weighted reports, equal ones put together, and how likely each answer makes them.
+    """Weighted reports, with equal ones merged, and their likelihoods under each answer.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class Likelihood(ABC):
 
     @abstractmethod
     def piece(self, rows: slice) -> Floats:
-        """Give the likelihoods of some rows under each answer, each row up to a factor."""
+        """Return the likelihoods of some rows under each answer, each row up to a factor."""
 
     def information(self, frequencies: Floats) -> tuple[Floats, Floats]:
         """Sum the products of the scores: with the weights, and with their squares."""
@@ -101,7 +101,7 @@ class SupportLikelihood(Likelihood):
         return _core.likelihood_step(frequencies, self.support, self.weights, self.ratio)
 
     def piece(self, rows: slice) -> Floats:
-        """Give ``ratio`` for the answers that a row supports, and 1 for the others."""
+        """Return ``ratio`` for the answers that a row supports, and 1 for the others."""
         octets = self.support[rows].astype("<u8").view(np.uint8)
         bits = np.unpackbits(octets, axis=1, count=self.size, bitorder="little")
         return 1.0 + (self.ratio - 1.0) * bits.astype(np.float64)
@@ -126,7 +126,7 @@ class DenseLikelihood(Likelihood):
     def of_scores(
         cls, scores: Array, ratio: float, *, weights: Floats, squares: Floats
     ) -> DenseLikelihood:
-        """Take histograms with discrete Laplace noise on every entry.
+        """Return the likelihood of histograms with discrete Laplace noise on every entry.
 
         A node adds one to the entry of its answer, and noise with mass in proportion to
         ``ratio^(-|z| / 2)`` to all: a report ``y`` has likelihood in proportion to
@@ -144,12 +144,12 @@ class DenseLikelihood(Likelihood):
         return gradient / self.total, value / self.total
 
     def piece(self, rows: slice) -> Floats:
-        """Give the rows."""
+        """Return the rows."""
         return self.matrix[rows]
 
 
 def likelihood_of(reports: Reports) -> Likelihood:
-    """Take the likelihood of the reports of an oracle; equal reports are put together.
+    """Return the likelihood of an oracle's reports, with equal reports merged.
 
     Raises
     ------
@@ -159,8 +159,8 @@ def likelihood_of(reports: Reports) -> Likelihood:
     oracle = reports.oracle
     if not getattr(oracle, "_two_valued", False):
         raise EstimatorError(
-            f"the likelihood of reports of {oracle!r} is not that of which answers they support: "
-            "use the estimate of their tally"
+            f"the likelihood of reports of {oracle!r} does not follow from the "
+            "answers they support: use the estimate of their tally"
         )
     codes, weights, squares = _distinct(reports)
     ratio = float(oracle.realized_ratio)
@@ -171,7 +171,7 @@ def likelihood_of(reports: Reports) -> Likelihood:
 
 
 def support_of(oracle: Any, codes: Array) -> Unsigned:
-    """Tell which answers each report supports: bits, 64 to a word.
+    """Return which answers each report supports: bits, 64 to a word.
 
     Raises
     ------
@@ -187,7 +187,7 @@ def support_of(oracle: Any, codes: Array) -> Unsigned:
 
 
 def _distinct(reports: Reports) -> tuple[Array, Floats, Floats]:
-    """Give the different reports, and the sums of their weights and of the squares of these."""
+    """Return the different reports, and the sums of their weights and of the squares of these."""
     codes = reports.codes
     weights = None if reports.probabilities is None else 1.0 / reports.probabilities
     if codes.ndim == 2 and not _repetitive(codes):
@@ -211,6 +211,6 @@ def _distinct(reports: Reports) -> tuple[Array, Floats, Floats]:
 
 
 def _repetitive(codes: Array) -> bool:
-    """Whether some of the first rows are equal: then sorting them all may pay."""
+    """Return whether some of the first rows are equal: then sorting them all may pay."""
     first = np.ascontiguousarray(codes[:_LOOK])
     return len({row.tobytes() for row in first}) < 0.9 * len(first)

@@ -1,4 +1,4 @@
-"""What estimators know of an oracle and of a tally, and how their statistics vary.
+"""Models of the statistics of estimators.
 
 Every estimator of a count is ``n (X - a) / b`` for a statistic ``X`` with the mean ``a + b f`` and
 the variance ``v0 + v1 f + v2 f^2`` of a :class:`~turnout.collecting.intervals.StatisticModel`,
@@ -19,7 +19,7 @@ from turnout.collecting.intervals import StatisticModel
 
 @dataclass(frozen=True)
 class ScoreMoments:
-    """What a report says about one answer: the first two moments of its score.
+    """The first two moments of a report's score of one answer.
 
     The score is 1 if the report supports the answer and 0 otherwise, so that both moments are the
     support probability, unless the oracle's reports hold other numbers.
@@ -44,7 +44,7 @@ class ScoreMoments:
 
     @classmethod
     def pure(cls, p: float, q: float) -> ScoreMoments:
-        """Give the moments of reports that support an answer or do not."""
+        """Return the moments of reports that support an answer or do not."""
         return cls(p, q, p, q)
 
     @property
@@ -54,7 +54,7 @@ class ScoreMoments:
 
     @property
     def difference(self) -> float:
-        """The own mean less the other: what a report says."""
+        """The own mean less the other, the signal of a report."""
         return self.own - self.other
 
     @property
@@ -75,16 +75,16 @@ class ScoreMoments:
 
 @dataclass(frozen=True)
 class PairSupport:
-    """What a report says about two answers at once.
+    """The joint support of two answers by a report.
 
     Of oracles whose reports hold scores, means of products stand for probabilities.
 
     Attributes
     ----------
     own
-        How likely a report supports the own answer and another fixed one.
+        The probability that a report supports the own answer and another fixed one.
     other
-        How likely it supports two fixed answers, neither of them the own one.
+        The probability that it supports two fixed answers, neither of them the own one.
     aligned
         The latter where the own code, plus one, is the exclusive or of the other two, each plus
         one. It differs from ``other`` where a report that agrees with two of three such answers
@@ -102,12 +102,12 @@ class PairSupport:
 
     @classmethod
     def alike(cls, own: float, other: float) -> PairSupport:
-        """Give that of reports to which no three answers are special."""
+        """Return the support if no three answers are special."""
         return cls(own, other, other)
 
     @classmethod
     def independent(cls, scores: ScoreMoments) -> PairSupport:
-        """Give that of reports that say independent things of different answers."""
+        """Return the support if reports about different answers are independent."""
         return cls.alike(scores.own * scores.other, scores.other * scores.other)
 
 
@@ -127,8 +127,9 @@ def personal_support_model(
     """``X = C`` with personal probabilities that do not depend on the values: the estimator T.
 
     ``total`` and ``total_of_squares`` are the sums of the probabilities and of their squares over
-    all nodes. The values are taken as assigned to the nodes at random, so that the probabilities of
-    the nodes that hold an answer are a simple random sample: the variance of their sum counts too.
+    all nodes. The model assumes that values are assigned to the nodes at random. So the
+    probabilities of the nodes that hold an answer are a simple random sample, and the variance of
+    their sum is included.
     """
     p, q, d = scores.own, scores.other, scores.difference
     spread = max(total_of_squares - total * total / nodes, 0.0)
@@ -163,8 +164,8 @@ def excess_model(nodes: int, rate: float, scores: ScoreMoments) -> StatisticMode
 def ratio_model(nodes: int, received: int, scores: ScoreMoments) -> StatisticModel:
     """``X = C`` given ``S`` reports, with a common rate: the Hajek estimator.
 
-    Given their number, the nodes that report are a simple random sample without replacement, so
-    the mean is exact and the variance is that of the perturbation plus the hypergeometric one.
+    Given their number, the reporting nodes are a simple random sample without replacement. So the
+    mean is exact, and the variance is the sum of that of the perturbation and a hypergeometric one.
     """
     d = scores.difference
     sampling = received * d * d * (nodes - received) / (nodes - 1) if nodes > 1 else 0.0

@@ -1,11 +1,11 @@
 """Priors of frequencies, learned from all estimates at once and weighed by their evidence.
 
 ``k`` estimates ``z_i`` with standard errors ``s_i`` are ``k`` draws from normal laws around
-frequencies that are themselves draws from a law nobody knows. The nonparametric maximum-likelihood
-prior (Kiefer and Wolfowitz 1956) has as few atoms as the data ask for and takes noise for structure
-when there are few answers. Here its path, from one atom on (Lindsay 1983), competes with smooth
-priors: each has a score, an approximation of the logarithm of its evidence, and the posterior means
-are averaged with weights in proportion to the evidence.
+frequencies, which are themselves draws from an unknown law. The nonparametric maximum-likelihood
+prior (Kiefer and Wolfowitz 1956) has as few atoms as the data need, and mistakes noise for
+structure if there are few answers. Here its path, from one atom on (Lindsay 1983), competes with
+smooth priors. Each has a score, an approximation of the logarithm of its evidence. The posterior
+means are averaged with weights in proportion to the evidence.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Cells:
     values, errors
         The mean estimate of each cell, and its standard error.
     counts
-        How many answers are in it.
+        The number of answers in each cell.
     mean
         The mean frequency of all of them.
     """
@@ -72,7 +72,7 @@ class Cells:
         return max(float(self.values.max()), float(np.median(self.errors)))
 
     def likelihood(self, places: Floats) -> Floats:
-        """Give how likely each cell is under a frequency at each place."""
+        """Return the likelihood of each cell under a frequency at each place."""
         scaled = (self.values[:, None] - places) / self.errors[:, None]
         density = np.exp(-0.5 * scaled * scaled)
         result: Floats = density / (self.errors[:, None] * math.sqrt(2 * math.pi)) + _TINY
@@ -81,18 +81,18 @@ class Cells:
 
 @dataclass(frozen=True)
 class Explanation:
-    """What one prior makes of the estimates.
+    """The posterior of the estimates under one prior.
 
     Attributes
     ----------
     name
-        What the prior is.
+        The name of the prior.
     score
         An approximation of the logarithm of its evidence.
     means, variances
         The posterior mean and variance of each cell.
     handicap
-        The part of the score that is no evidence, but caution where there are few answers.
+        The part of the score that is not evidence, but caution if there are few answers.
     """
 
     name: str
@@ -105,8 +105,8 @@ class Explanation:
 def flat(cells: Cells, projected: Floats) -> Explanation:
     """Explain by any frequency from zero to the largest estimate, all equally likely.
 
-    It learns nothing from other answers; the projection onto the simplex, whose mean in each cell
-    is given, stands for its posterior means.
+    It learns nothing from other answers. The projection onto the simplex, with its mean in each
+    cell, replaces its posterior means.
     """
     from scipy import special  # noqa: PLC0415
 
@@ -161,7 +161,7 @@ def _any_shape(cells: Cells, places: Floats, likelihood: Floats, start: Floats) 
 
 
 def _gamma_law(shapes: Floats, low: Floats, high: Floats) -> tuple[Floats, Floats]:
-    """Give the masses of gamma laws of scale one between bounds, and those of one shape more."""
+    """Return the masses of gamma laws of scale one between bounds, and those of one shape more."""
     from scipy import special  # noqa: PLC0415
 
     mass = special.gammainc(shapes, high) - special.gammainc(shapes, low)
@@ -171,7 +171,7 @@ def _gamma_law(shapes: Floats, low: Floats, high: Floats) -> tuple[Floats, Float
 
 
 def _gamma_masses(cells: Cells, places: Floats, spacing: float) -> tuple[Floats, Floats]:
-    """Give the masses and first moments of gamma laws around each place.
+    """Return the masses and first moments of gamma laws around each place.
 
     Frequencies from a symmetric Dirichlet law are nearly such.
     """
@@ -182,7 +182,7 @@ def _gamma_masses(cells: Cells, places: Floats, spacing: float) -> tuple[Floats,
 
 
 def _few_masses(cells: Cells, places: Floats, spacing: float) -> tuple[Floats, Floats]:
-    """Give the masses and first moments of laws of which only some answers have anything.
+    """Return the masses and first moments of laws of which only some answers have anything.
 
     These have gamma laws, whose mean makes that of all answers right.
     """
@@ -204,7 +204,7 @@ def _power(exponent: float, ratio: Floats) -> Floats:
 
 
 def _power_masses(cells: Cells, places: Floats, spacing: float) -> tuple[Floats, Floats]:
-    """Give the masses and first moments of power laws of the right mean around each place."""
+    """Return the masses and first moments of power laws of the right mean around each place."""
     largest = cells.largest
     scales = np.geomspace(spacing / 20, 50 * largest, 80)
     low = np.clip(places - spacing / 2, 0.0, largest)
@@ -228,9 +228,9 @@ def _power_masses(cells: Cells, places: Floats, spacing: float) -> tuple[Floats,
 def atoms(cells: Cells, places: Floats, likelihood: Floats) -> list[Explanation]:
     """Explain by priors of one atom, two, and so on towards the maximum of the likelihood.
 
-    A new atom comes where it raises the likelihood fastest. The score is Laplace's approximation:
-    the places were as likely anywhere up to the largest estimate and are known as well as the
-    answers near them say, and the weights are those of answers dealt to the atoms at random.
+    A new atom is placed where it raises the likelihood fastest. The score is Laplace's
+    approximation. Positions are uniform up to the largest estimate, with a precision that comes
+    from the answers near them. The weights are those of answers assigned to the atoms at random.
     """
     from scipy import special  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""Frequencies made a distribution, and how far they are from others."""
+"""Projections of frequencies to distributions, and distances between frequencies."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ def simplex(frequencies: Floats) -> Floats:
     """Find the nearest frequencies (Euclidean) that are non-negative and add up to one.
 
     Duchi, Shalev-Shwartz, Singer, Chandra, "Efficient projections onto the l1-ball for learning in
-    high dimensions" (2008), figure 1. Entries that are all shifted by the same number have the same
-    projection, so that it is the weighted least-squares one, too, where all answers are estimated
-    with one variance and one covariance, whatever the latter: that estimates of some oracles do not
-    add up to one changes nothing.
+    high dimensions" (2008), figure 1. Shifting all entries by the same number does not change the
+    projection. So it is also the weighted least-squares projection if all answers have one variance
+    and one covariance, whatever the latter. It makes no difference that estimates of some oracles
+    do not add up to one.
 
     Examples
     --------
@@ -45,8 +45,8 @@ def norm_sub(frequencies: Floats) -> Floats:
     Wang, Lopuhaa-Zwakenberg, Li, Skoric, Li, "Locally differentially private frequency estimation
     with consistency" (2020). The result is the Euclidean projection too if the positive entries add
     up to at least one, as those of direct encoding by ``"hajek"`` with a common rate do. The
-    estimates of oracles whose reports support any number of answers add up to one on average only:
-    where their positive ones add up to less, this lifts those alone, and :func:`simplex` all.
+    estimates of oracles whose reports support any number of answers add up to one only on average.
+    If their positive ones add up to less, this raises only those, while :func:`simplex` raises all.
 
     Examples
     --------
@@ -83,9 +83,7 @@ def clip_normalize(frequencies: Floats) -> Floats:
     clipped = np.maximum(frequencies, 0.0)
     total = clipped.sum()
     if total <= 0.0:
-        raise EstimatorError(
-            '"clip_normalize" needs a positive estimate, and there is none: use "simplex"'
-        )
+        raise EstimatorError('"clip_normalize" needs at least one positive estimate: use "simplex"')
     result: Floats = clipped / total
     return result
 
@@ -103,7 +101,7 @@ def _hellinger(one: Floats, other: Floats) -> float:
 
 
 def _kl(one: Floats, other: Floats) -> float:
-    """KL divergence of the estimate from the reference, in nats: sum of r log(r / f)."""
+    """Return the KL divergence of the estimate from the reference, in nats: sum of r log(r / f)."""
     held = other > 0
     with np.errstate(divide="ignore"):
         return float((other[held] * (np.log(other[held]) - np.log(one[held]))).sum())

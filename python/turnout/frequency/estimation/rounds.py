@@ -1,4 +1,4 @@
-"""What the reports of several rounds share where people keep permanent answers."""
+"""The noise that rounds share if people keep permanent answers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from turnout.frequency.estimation.estimators import Estimation
 
 @dataclass(frozen=True)
 class SharedNoise:
-    """A bound of what shared noise adds to the variance of a frequency ``f``: ``v0 + v1 f``.
+    """A bound ``v0 + v1 f`` of the variance that shared noise adds to a frequency ``f``.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ class SharedNoise:
     v1: float
 
     def at(self, frequencies: Floats) -> Floats:
-        """Give it at some frequencies, which are cut to [0, 1]."""
+        """Return the bound at some frequencies, which are cut to [0, 1]."""
         added: Floats = self.v0 + self.v1 * np.clip(frequencies, 0.0, 1.0)
         return added
 
@@ -39,16 +39,16 @@ def shared_noise(
     *,
     weights: tuple[float, float] | None = None,
 ) -> SharedNoise:
-    """Bound what the noise that rounds share adds to the variance of an estimated frequency.
+    """Bound the variance that shared noise of rounds adds to an estimated frequency.
 
     Two reports of one person, as ``(1[report supports] - q*) / (p* - q*)``, have a covariance ``H``
-    if the person holds the answer and ``O`` if not, and 0 if their answers differ. Of all pairs of
-    reports of one person at most ``S = sum 2 (t - 1) n_t`` are there in all, ``n_t`` the sizes of
-    the rounds from the largest on, and at most ``(R - 1) n f`` of the answer's holders, ``R`` the
-    number of rounds and ``n`` that of all nodes. So the sum of the covariances is at most
-    ``min(H, O) S`` and what the larger one exceeds the smaller one by, times its own pairs; and at
-    most ``max(H, O) S``. Where all rounds are of the same people with the same answers, the first
-    is what it is.
+    if the person holds the answer and ``O`` if not, and 0 if their answers differ. There are at
+    most ``S = sum 2 (t - 1) n_t`` pairs of reports of one person, with ``n_t`` the sizes of the
+    rounds in descending order. Holders of the answer have at most ``(R - 1) n f`` pairs, with ``R``
+    the number of rounds and ``n`` that of all nodes. So the sum of the covariances is at most
+    ``min(H, O) S`` plus the excess of the larger one over the smaller one, times its own pairs; and
+    at most ``max(H, O) S``. If all rounds have the same people with the same answers, the first
+    bound is exact.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def shared_noise(
     covariances
         ``H`` and ``O``.
     answers
-        The number of answers: of the two bounds the one is taken that is smaller in all.
+        The number of answers; of the two bounds, the one with the smaller total is used.
     weights
         The sums of what a node counts, at most 1, and of the squares, if that is not 1: of
         participation probabilities where reports are not weighted by their inverses.
@@ -78,19 +78,20 @@ def shared_noise(
 
 
 def with_rounds(estimation: Estimation, tally: Any, method: str) -> Estimation:
-    """Add what the noise that rounds share adds to the variances, if they share any.
+    """Add the variances from noise that rounds share, if any.
 
-    Of an oracle that does not say what its reports share, the variance of several rounds is at most
-    their number times as large as if they shared nothing: Cauchy's inequality, for each person.
+    If an oracle does not know what its reports share, the variance of several rounds is at most
+    their number times the variance without shared noise. This is Cauchy's inequality, for each
+    person.
 
     Parameters
     ----------
     estimation
         The frequencies and their law, as if all reports were drawn afresh.
     tally
-        What they are estimated from.
+        The tally of the estimate.
     method
-        The word for the estimator.
+        The name of the estimator.
     """
     rounds: Rounds = tally.origin.rounds
     if rounds.number < 2:
@@ -119,7 +120,7 @@ def with_rounds(estimation: Estimation, tally: Any, method: str) -> Estimation:
 
 
 def _times(estimation: Estimation, factor: float) -> Estimation:
-    """Give variances that are so many times as large."""
+    """Return an estimation with multiplied variances."""
     model, wide = estimation.model, estimation.interval_variances
     if model is not None:
         v0, v1, v2 = (factor * each for each in (model.v0, model.v1, model.v2))
@@ -133,7 +134,7 @@ def _times(estimation: Estimation, factor: float) -> Estimation:
 
 
 def permanent_contexts(plan: Any) -> frozenset[bytes]:
-    """Tell which permanent answers an estimate is made from, by what it was collected by."""
+    """Return the contexts of the permanent answers behind an estimate, from its plan."""
     several = getattr(plan, "plans", None)
     if several is not None:
         return frozenset().union(*map(permanent_contexts, several))
@@ -142,10 +143,11 @@ def permanent_contexts(plan: Any) -> frozenset[bytes]:
 
 
 def sharing(plans: Sequence[Any]) -> list[int]:
-    """Count for each plan how many of all share permanent answers with it, itself included.
+    """Count for each plan the plans that share permanent answers with it, including itself.
 
-    A sum of estimates whose errors may be correlated in any way varies at most as if each variance
-    were this many times as large and there were no correlations: Cauchy's inequality.
+    The errors of estimates may be correlated in any way. By Cauchy's inequality, the variance of
+    their sum is at most that of uncorrelated estimates whose variances are this many times as
+    large.
 
     Examples
     --------

@@ -1,10 +1,11 @@
-"""Estimates drawn towards each other: empirical Bayes over the answers, and over groups.
+"""Shrinkage of estimates towards each other: empirical Bayes over answers and groups.
 
-What other groups found of the same answers is one more prior of a group's frequencies, beside those
-that its own answers give: each frequency is that of the others but for a deviation from a mixture
-of normal laws around zero (Stephens, "False discovery rates: a new deal", 2017), cut where the
-frequency would be negative. How large deviations are is learned from all groups and answers
-together. Both are averaged by their evidence, so that a group unlike the others is left to itself.
+The results of other groups for the same answers are one more prior of a group's frequencies,
+besides those from its own answers. Each frequency is that of the others plus a deviation from a
+mixture of normal laws around zero (Stephens, "False discovery rates: a new deal", 2017), cut where
+the frequency would be negative. The size of deviations is learned from all groups and answers
+together. Both priors are averaged by their evidence, so that a group unlike the others is not
+changed by them.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ _SURE = 6.0
 
 @dataclass(frozen=True)
 class Shrinkage:
-    """How estimates were drawn towards each other.
+    """A description of how estimates were shrunk towards each other.
 
     Attributes
     ----------
@@ -66,11 +67,11 @@ class Shrinkage:
         and ``"few"`` laws (of which only some answers have anything), ``"one atom"`` (all answers
         equally frequent), ``"2 atoms"`` and so on, and ``"none"``: the projection onto the simplex,
         which learns nothing from other answers;
-        ``"other groups"``: what groups say of each other, where that was asked for.
+        ``"other groups"``: the prior from other groups, if requested.
     moved
-        By how many standard errors the answer that moved most was moved.
+        The largest move of an answer, in standard errors.
     cautions
-        Where the result may mislead, in sentences.
+        Sentences about where the result may mislead.
     """
 
     weights: dict[str, float]
@@ -80,16 +81,16 @@ class Shrinkage:
 
 @dataclass(frozen=True)
 class Posterior:
-    """What is known of each frequency, before they are made a distribution.
+    """The posterior of each frequency, before the frequencies become a distribution.
 
     Attributes
     ----------
     values, errors
-        The estimates and their standard errors, errors in common taken out.
+        The estimates and their standard errors, without common errors.
     learned
-        Which answers are so little known that others can say something of them.
+        Which answers are so uncertain that others can inform them.
     counted
-        Which answers the evidence is of.
+        The answers that the evidence is about.
     means, spread
         The posterior means and variances.
     weights
@@ -121,7 +122,7 @@ def shrunk(frequencies: Floats, variances: Floats) -> tuple[Floats, Shrinkage]:
     Returns
     -------
     tuple
-        The distribution, and how it came about.
+        The distribution, and a description of the shrinkage.
 
     Examples
     --------
@@ -174,25 +175,25 @@ def posterior(frequencies: Floats, variances: Floats) -> Posterior:
 
 
 def _careful(weights: Floats, away: Floats, spread: Floats, counts: Floats) -> Floats:
-    """Give more weight to priors under which there is much to gain, or to lose to the projection.
+    """Weight priors by what they can gain over the projection, or lose to it.
 
-    Where the estimates do not tell between priors, the mean of the squared errors would be least by
-    the posterior weights, and far above the projection's where few answers have all. What is least
-    here is the mean of ``log(r + r_0) + B r^(p + 1) / (p + 1)``, ``r`` being the squared error
-    expected under a prior over that of the projection; beyond a ratio its slope grows no further.
-    To halve the error is worth as much wherever it is halved: a mean of ``r`` would give up most of
-    a large gain for a little of a small one.
+    If the estimates do not distinguish priors, the posterior weights would minimise the mean of the
+    squared errors, but far exceed the projection's error if few answers have everything. These
+    weights instead minimise the mean of ``log(r + r_0) + B r^(p + 1) / (p + 1)``, where ``r`` is
+    the expected squared error under a prior divided by that of the projection. Beyond a ratio the
+    slope stays constant. So halving the error counts equally everywhere: a mean of ``r`` would give
+    up most of a large gain for a little of a small one.
 
     Parameters
     ----------
     weights
-        Of each prior by its evidence.
+        The weight of each prior by its evidence.
     away
-        Its posterior means less the projection, a row for each prior.
+        The posterior means minus the projection, a row for each prior.
     spread
-        Its posterior variances.
+        The posterior variances of each prior.
     counts
-        How many answers each column is.
+        The number of answers in each column.
     """
     products = (away * counts) @ away.T
     own = spread @ counts
@@ -209,12 +210,12 @@ def _careful(weights: Floats, away: Floats, spread: Floats, counts: Floats) -> F
 
 
 def finished(known: Posterior) -> tuple[Floats, Shrinkage]:
-    """Make a distribution of posterior means, and say how it came about."""
+    """Turn posterior means into a distribution, with a description of the shrinkage."""
     if not known.learned.any():
         return known.means, Shrinkage(known.weights, 0.0, ())
     means, errors, spread = known.means, known.errors, known.spread
-    # A sum that is off by more than what is not known of it says that the priors do not fit: that
-    # is nothing that those known worst have to bear alone.
+    # If the sum is off by more than its uncertainty, the priors do not fit. Then the frequencies
+    # with the largest uncertainty must not bear the whole correction.
     excess = 1.0 - float(means.sum())
     allowed = 2.0 * float(np.sqrt(spread.sum()))
     if abs(excess) > allowed:
@@ -229,10 +230,10 @@ def finished(known: Posterior) -> tuple[Floats, Shrinkage]:
 
 
 def _cells(values: Floats, errors: Floats, learned: Truths, share: float) -> tuple[Cells, Integers]:
-    """Count answers with nearly the same estimate and error; where each is, -1 for nowhere.
+    """Count answers with nearly the same estimate and error, and return the cell of each, or -1.
 
-    Of too many cells those of the largest estimates are left out: so far apart, answers say nothing
-    of each other.
+    Of too many cells those of the largest estimates are left out: so far apart, answers do not
+    inform each other.
     """
     place = np.full(values.size, -1, dtype=np.int64)
     chosen = np.flatnonzero(learned)
@@ -260,7 +261,7 @@ def _cells(values: Floats, errors: Floats, learned: Truths, share: float) -> tup
 
 
 def _mean(values: Floats, among: Truths, place: Integers, share: float) -> float:
-    """Give the mean frequency of the answers in cells, of all whose total is known."""
+    """Return the mean frequency of the answers in cells, of all whose total is known."""
     inside = place >= 0
     rest = share - float(np.maximum(values[among & ~inside], 0.0).sum())
     return max(rest, _LEAST * share) / float(inside.sum())
@@ -269,7 +270,7 @@ def _mean(values: Floats, among: Truths, place: Integers, share: float) -> float
 def _to_one(means: Floats, variances: Floats) -> Floats:
     """Find the distribution nearest to means, each distance measured by its standard deviation.
 
-    Whoever is known well moves little to make the sum one.
+    Precise answers move little.
     """
     # What is known exactly may move next to nothing.
     variances = np.maximum(variances, 1e-12 * variances.max())
@@ -283,12 +284,12 @@ def _to_one(means: Floats, variances: Floats) -> Floats:
 
 
 def _cautions(size: int, errors: Floats, moved: float) -> tuple[str, ...]:
-    """Say where the result may mislead."""
+    """Write where the result may mislead."""
     said = []
     if size < _FEW:
         said.append(
-            f"{size} answers say little of each other: the result is near the projection, and what "
-            "it gains is less sure than with tens of answers"
+            f"{size} answers reveal little about each other: the result is near the projection, "
+            "and its gain is less certain than with tens of answers"
         )
     if errors.max() > _UNEVEN * errors.min():
         said.append(
@@ -315,7 +316,7 @@ def shared(frequencies: Floats, variances: Floats) -> list[tuple[Floats, Shrinka
     Returns
     -------
     list of tuple
-        For each group the distribution, and how it came about.
+        The distribution of each group, and a description of the shrinkage.
 
     Examples
     --------
@@ -334,7 +335,7 @@ def shared(frequencies: Floats, variances: Floats) -> list[tuple[Floats, Shrinka
 
 
 def _mixed(alone: list[Posterior], frequencies: Floats, variances: Floats) -> list[Posterior]:
-    """Average what a group says of itself with what the others say of it."""
+    """Average a group's own posterior with that from the other groups."""
     centres, doubts = _others(frequencies, variances)
     values = np.array([known.values for known in alone])
     errors = np.array([known.errors for known in alone])
@@ -364,7 +365,7 @@ def _mixed(alone: list[Posterior], frequencies: Floats, variances: Floats) -> li
 
 
 def _others(frequencies: Floats, variances: Floats) -> tuple[Floats, Floats]:
-    """Estimate the frequencies among the people of all groups but one, and how sure that is."""
+    """Estimate the frequencies of all groups except one, and their variances."""
     # What a group knows exactly counts for a thousand others, so that it can be taken out again.
     known = 1.0 / np.maximum(variances, 1e-3 * np.median(variances, axis=0) + 1e-300)
     pull = known * frequencies
@@ -381,7 +382,7 @@ def _deviations(
     centres: Floats,
     doubts: Floats,
 ) -> tuple[Floats, Floats, Floats]:
-    """Compute posterior means and variances around what others say, and the evidence of groups."""
+    """Compute posterior means and variances around other groups, and the evidence of groups."""
     from scipy import special  # noqa: PLC0415
 
     noise = np.maximum(errors, 1e-9 * np.median(errors)) ** 2
@@ -417,7 +418,7 @@ def _deviations(
 
 
 def _chances(gain: Floats) -> Floats:
-    """Give each group the chance that it is like the others, from the gain in its evidence.
+    """Return the probability that each group is like the others, from its evidence.
 
     How many groups are is learned, too: where most are, one that says little is taken for one.
     """

@@ -1,14 +1,14 @@
 """Tallies and estimates by groups: by country, by version of the program, by day.
 
-A :class:`GroupedTally` holds one tally for each group under one plan; its
-:class:`GroupedEstimate` is a table of frequencies with intervals that can hold for all groups at
-once, differences between groups, and :class:`Series` over time.
+A :class:`GroupedTally` holds one tally for each group under one plan. Its :class:`GroupedEstimate`
+is a table of frequencies with intervals that can hold for all groups simultaneously, differences
+between groups, and :class:`Series` over time.
 
-**The columns of the groups are not protected.** Only the answer is randomized: whoever holds the
-report files sees the group that each report belongs to, and whoever holds a tally sees how many
-reports each group has. Group only by what the collector may know of each person anyway. A small
-group does not weaken the privacy of the answers in it, every report keeps its epsilon; it gives
-wide intervals.
+**The columns of the groups are not protected.** Only the answer is randomized. Anyone who holds the
+report files sees the group of each report, and anyone who holds a tally sees the number of reports
+of each group. Group only by what the collector may know about each person anyway. A small group
+does not weaken the privacy of its answers, since every report keeps its epsilon; it only gives wide
+intervals.
 """
 
 from turnout.collecting.groups.counting import tally_by_group

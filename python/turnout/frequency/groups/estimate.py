@@ -1,4 +1,4 @@
-"""Estimated frequencies of all groups, also over time, with intervals that can hold together."""
+"""Estimated frequencies of groups, also over time, with intervals that can be simultaneous."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ from turnout.products import questions_of
 
 @dataclass(frozen=True, eq=False)
 class GroupDifference(Tabular):
-    """How much more often each answer occurs in one group than in another.
+    """The difference of the frequency of each answer between two groups.
 
     The groups have different people, whose noise is independent: variances add. (With hash
-    functions that all reports share, the errors of both groups are correlated upwards, and the
-    standard error is a little too large.) The limits join those of both groups by the method of
-    square-and-add, so that they are as good as these are for rare answers and few reports.
+    functions that all reports share, the errors of both groups are positively correlated, and the
+    standard error is a little too large.) The limits combine those of both groups by the
+    square-and-add method, so they are as good as these for rare answers and few reports.
 
     Attributes
     ----------
@@ -49,14 +49,14 @@ class GroupDifference(Tabular):
     domain
         The answers.
     differences
-        The frequencies of the first group less those of the second, before post-processing;
+        The frequencies of the first group minus those of the second, before post-processing;
         float64, one for each answer.
     standard_errors
         Their standard errors.
     low, high
         The limits of the differences.
     level, simultaneous
-        The confidence level, and whether it holds for all answers at once.
+        The confidence level, and whether it holds for all answers simultaneously.
 
     Notes
     -----
@@ -83,7 +83,7 @@ class GroupDifference(Tabular):
 
     @property
     def distinct(self) -> Truths:
-        """Whether the interval of each difference leaves out zero."""
+        """Whether the interval of each difference excludes zero."""
         return (self.low > 0) | (self.high < 0)
 
     def to_records(self) -> list[dict[str, Any]]:
@@ -92,14 +92,14 @@ class GroupDifference(Tabular):
         Returns
         -------
         list of dict
-            With ``label``, ``difference``, ``standard_error``, ``low``, ``high``; limits are None
-            where they are infinite.
+            Dictionaries with ``label``, ``difference``, ``standard_error``, ``low``, ``high``;
+            infinite limits are None.
         """
         numbers = (self.differences, self.standard_errors, self.low, self.high)
         return records_of(self._columns, self.domain.labels, *numbers)
 
     def __repr__(self) -> str:
-        """Show the groups and how many answers differ."""
+        """Show the groups and the number of answers that differ."""
         return (
             f"GroupDifference({shown_key(self.first)!r} less {shown_key(self.second)!r}: "
             f"{int(self.distinct.sum())} of {self.domain.size} answers differ, "
@@ -108,23 +108,23 @@ class GroupDifference(Tabular):
 
 
 class GroupedEstimate(BaseGroupedEstimate[FrequencyEstimate]):
-    """How often each answer occurs in each group, with standard errors and intervals.
+    """The frequency of each answer in each group, with standard errors and intervals.
 
-    Made by :meth:`GroupedTally.estimate`. ``estimate["DE"]`` is the
-    :class:`turnout.FrequencyEstimate` of one group. A group from which nothing can be estimated,
-    because nobody in it reported, is in the tables with nan and the reason.
+    :meth:`GroupedTally.estimate` returns it. ``estimate["DE"]`` is the
+    :class:`turnout.FrequencyEstimate` of one group. A group without reports allows no estimate;
+    tables show it with nan and the reason.
 
     Parameters
     ----------
     tally
-        What is estimated from.
+        The tally to estimate from.
     method
         The estimator, as in :meth:`turnout.Tally.estimate`.
 
     Raises
     ------
     InvalidValueError
-        If there is no such method.
+        If the method does not exist.
     EstimatorError
         If the method does not apply to this participation.
 
@@ -182,13 +182,13 @@ class GroupedEstimate(BaseGroupedEstimate[FrequencyEstimate]):
         return self._table("counts")
 
     def clip_intervals(self) -> GroupedEstimate:
-        """Cut the intervals of all groups to [0, 1], and those of series of them.
+        """Return the same estimates with intervals cut to [0, 1], also in series.
 
         Returns
         -------
         GroupedEstimate
             The same estimates, as by :meth:`turnout.FrequencyEstimate.clip_intervals`. Differences
-            of groups keep the intervals that they have.
+            of groups keep their intervals.
         """
         return self._changed(methodcaller("clip_intervals"))
 
@@ -203,12 +203,12 @@ class GroupedEstimate(BaseGroupedEstimate[FrequencyEstimate]):
         Returns
         -------
         GroupedEstimate
-            The post-processed estimates; standard errors and intervals stay those before.
+            The post-processed estimates; standard errors and intervals stay those of the original.
 
         Raises
         ------
         InvalidValueError
-            If there is no such method.
+            If the method does not exist.
         """
         _arguments.choice("method", method, ("none", *PROJECTIONS))
         made = self._changed(methodcaller("project", method))
@@ -216,20 +216,20 @@ class GroupedEstimate(BaseGroupedEstimate[FrequencyEstimate]):
         return made
 
     def shrink(self, *, across: bool = False) -> GroupedEstimate:
-        """Draw the answers of each group towards each other; groups too, where that is asked.
+        """Shrink the answers of each group towards each other, and optionally the groups too.
 
         Parameters
         ----------
         across
-            False: as :meth:`turnout.FrequencyEstimate.shrink` within each group, which learns
-            nothing from the others. True: the same answer in the other groups says something of it,
-            too, as much as the groups are alike; a group unlike the others stays as it was. What
-            is seen of one group then depends on the people of all.
+            False: as :meth:`turnout.FrequencyEstimate.shrink` within each group, without the other
+            groups. True: also learn from the same answer in other groups, as much as the groups are
+            alike; a group unlike the others stays as it was. The result for one group then depends
+            on the people of all groups.
 
         Returns
         -------
         GroupedEstimate
-            The shrunken estimates; standard errors and intervals stay those before.
+            The shrunken estimates; standard errors and intervals stay those of the original.
 
         Raises
         ------
@@ -267,7 +267,7 @@ class GroupedEstimate(BaseGroupedEstimate[FrequencyEstimate]):
         return [(label,) for label in self.domain.labels[:top]]
 
     def _lines(self, labels: Any, level: float, simultaneous: str | None, over: str) -> Lines:
-        """Say what is drawn of a series: the answers, by default the six most frequent."""
+        """Return the lines of a series: the answers, by default the six most frequent."""
         return lines_of_labels(self, labels, level, simultaneous, over)
 
     def compare(
@@ -287,12 +287,12 @@ class GroupedEstimate(BaseGroupedEstimate[FrequencyEstimate]):
         Returns
         -------
         GroupDifference
-            The frequencies of the first less those of the second, with intervals.
+            The frequencies of the first minus those of the second, with intervals.
 
         Raises
         ------
         KeyError
-            If there is no such group.
+            If a group does not exist.
         InvalidValueError
             If both are the same group, or an argument is none of the allowed values.
         EstimatorError
@@ -333,13 +333,13 @@ class GroupedEstimate(BaseGroupedEstimate[FrequencyEstimate]):
         )
 
     def series(self, time: str | None = None) -> Series[GroupedEstimate]:
-        """Read the groups as a series over time, one for each group of the other columns.
+        """Return the groups as a series over time, one for each group of the other columns.
 
         Parameters
         ----------
         time
-            The column that is the time: dates, moments, times of day, numbers or texts, in their
-            order. By default the only column whose values are dates or moments, or the only column.
+            The column of the time: dates, moments, times of day, numbers or texts, in their order.
+            By default the only column whose values are dates or moments, or the only column.
 
         Returns
         -------
@@ -349,7 +349,7 @@ class GroupedEstimate(BaseGroupedEstimate[FrequencyEstimate]):
         Raises
         ------
         InvalidValueError
-            If there is no such column, or none is given and it is not clear which.
+            If the column does not exist, or is not given and ambiguous.
         """
         return Series(self, time)
 
@@ -361,12 +361,12 @@ class GroupedEstimate(BaseGroupedEstimate[FrequencyEstimate]):
         simultaneous: str | None = None,
         over: str = "all",
     ) -> Figure:
-        """Draw a panel for each answer: the groups below each other with their intervals.
+        """Draw a panel for each answer, with the groups in rows with their intervals.
 
         Parameters
         ----------
         labels
-            The answers that are drawn; by default all, or the twelve most frequent of more.
+            The answers to draw; by default all, or the twelve most frequent if there are more.
         level, simultaneous, over
             As for :meth:`interval`.
 
@@ -380,8 +380,8 @@ class GroupedEstimate(BaseGroupedEstimate[FrequencyEstimate]):
         MissingExtraError
             If matplotlib is not installed.
         InvalidValueError
-            If an argument is none of the allowed values, a label is none of the domain, or there
-            are no groups.
+            If an argument is none of the allowed values, a label is not in the domain, or there are
+            no groups.
         """
         return plot_groups(self, labels, level, simultaneous, over)
 

@@ -52,7 +52,7 @@ def plot_groups(
     """Draw groups by answers: see :meth:`GroupedEstimate.plot`."""
     pyplot = require("matplotlib.pyplot", "plot")
     if not len(estimate):
-        raise InvalidValueError("there is nothing to draw: the estimate has no groups")
+        raise InvalidValueError("the estimate has no groups to draw")
     codes = chosen_labels(estimate, labels, _PANELS)
     limits, words = _limits(estimate, level, simultaneous, over)
     try:
@@ -97,7 +97,7 @@ def plot_groups(
 def lines_of_labels(
     estimate: Any, labels: Any, level: float, simultaneous: str | None, over: str
 ) -> Lines:
-    """Say what is drawn of the answers over time: see :meth:`Series.plot`."""
+    """Return the lines of answers over time: see :meth:`Series.plot`."""
     codes = chosen_labels(estimate, labels, _LABELS)
     limits, words = _limits(estimate, level, simultaneous, over)
     return Lines(
@@ -112,7 +112,7 @@ def lines_of_labels(
 
 
 def _limits(estimate: Any, level: float, simultaneous: str | None, over: str) -> tuple[Floats, str]:
-    """Give the limits, of the shape (2, groups, answers), and say how many hold at once."""
+    """Return the limits, of the shape (2, groups, answers), and say how many hold at once."""
     estimate._each_level(level, simultaneous, over)
     try:
         limits = estimate.interval(level, simultaneous=simultaneous, over=over)

@@ -1,4 +1,4 @@
-"""Frequent values of a domain that is far too large to count: 64-bit numbers, words, addresses.
+"""Frequent values of a huge domain: 64-bit numbers, words, addresses.
 
 :class:`HeavyHitters` finds them prefix by prefix; each node reports once.
 """

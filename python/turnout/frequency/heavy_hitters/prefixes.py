@@ -1,4 +1,4 @@
-"""The candidates of a round: values that have each of some prefixes; and what a node reports."""
+"""The candidate prefixes of a round, and the report of a node."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ MOST_CANDIDATES = 2**20
 
 
 class PrefixDomain(Domain):
-    """The values that have each of some prefixes, and those that have none of them.
+    """A domain of prefixes: one label for each prefix, and one for all other values.
 
-    The prefixes are all those of ``bits`` bits that some value has and that begin with one of the
-    ``kept`` ones: a plan holds these alone. Each prefix is a label, which stands for all values
-    that begin with it; the last label, ``"other"``, stands for the rest.
+    The prefixes are all possible prefixes of ``bits`` bits that extend one of the ``kept``
+    prefixes; a plan holds only the latter. Each prefix is a label for all values that begin with
+    it. The last label, ``"other"``, is for the rest.
 
     Parameters
     ----------
     values
         The kind of values: :class:`IntegerValues` or :class:`TextValues`.
     kept
-        The prefixes that are extended, as texts of 0 and 1, all of one length, in ascending order.
+        The prefixes to extend, as texts of 0 and 1, all of one length, in ascending order.
     bits
-        How many bits the prefixes have.
+        The number of bits of the prefixes.
 
     Raises
     ------
@@ -106,7 +106,7 @@ class PrefixDomain(Domain):
 
     @property
     def bits(self) -> int:
-        """How many bits the prefixes have."""
+        """The number of bits of the prefixes."""
         return self._bits
 
     @property
@@ -120,7 +120,7 @@ class PrefixDomain(Domain):
         return [row.tobytes().decode() for row in known]
 
     def to_codes(self, values: Any) -> Any:
-        """Find the prefix of each value; the last code for those that have none.
+        """Return the code of each value's prefix, or the last code for values without one.
 
         Raises
         ------
@@ -138,7 +138,7 @@ class PrefixDomain(Domain):
 
     @property
     def _listed(self) -> tuple[Hashable, ...]:
-        """No labels: values are looked up by what they begin with."""
+        """None: values are looked up by prefix, not among labels."""
         return ()
 
     @property
@@ -151,7 +151,7 @@ class PrefixDomain(Domain):
         return self._values.parse(text)
 
     def find(self, value: Any) -> int | None:
-        """Find the prefix of one value, or of its text; None if it is no value of the kind.
+        """Return the code of the prefix of a value or its text; None if it is not of the kind.
 
         Examples
         --------
@@ -174,7 +174,7 @@ class PrefixDomain(Domain):
         return self._codes.get(number >> (self._values.bits - self._bits), len(self._rows))
 
     def to_dict(self) -> dict[str, Any]:
-        """Describe the domain in terms of JSON.
+        """Return a JSON description of the domain.
 
         Returns
         -------
@@ -196,7 +196,7 @@ class PrefixDomain(Domain):
         Raises
         ------
         CorruptDataError
-            If the description is not one of such a domain.
+            If it does not describe such a domain.
 
         Examples
         --------
@@ -215,7 +215,7 @@ class PrefixDomain(Domain):
 
     @staticmethod
     def schema() -> dict[str, Any]:
-        """Describe their JSON as a JSON Schema."""
+        """Return the JSON Schema of their description."""
         prefix = {"type": "string", "pattern": "^[01]*$"}
         return object_schema(
             {
@@ -236,7 +236,7 @@ class PrefixDomain(Domain):
         )
 
     def __hash__(self) -> int:
-        """Hash of what is compared."""
+        """Hash the compared values."""
         return hash((self._values, self._kept, self._bits))
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -244,12 +244,12 @@ class PrefixDomain(Domain):
         return PrefixDomain, (self._values, self._kept, self._bits)
 
     def __repr__(self) -> str:
-        """Show how many prefixes there are, and of what."""
+        """Show the number of prefixes, and the kind of values."""
         return f"PrefixDomain({len(self._rows):,} prefixes of {self._bits} bits of {self._values})"
 
 
 def extended(kept: Sequence[str], bits: int, most: int) -> Rows:
-    """Extend prefixes of one length in all ways to so many bits, as rows of ``most`` bits."""
+    """Extend prefixes of one length in all ways, and return rows of ``most`` bits."""
     known = np.frombuffer("".join(kept).encode(), np.uint8).reshape(len(kept), -1) - ord("0")
     step = bits - known.shape[1]
     longer = np.zeros((len(kept), 2**step, most), np.uint8)
@@ -259,11 +259,11 @@ def extended(kept: Sequence[str], bits: int, most: int) -> Rows:
 
 
 class SearchRound(CodesOracle):
-    """Report which of the candidate prefixes a value has, or that it has none.
+    """Report which candidate prefix a value has, or that it has none.
 
-    Made by :attr:`Search.current`. Its plan is all that a node needs, and everything that serves a
-    plan serves a round: plan files, messages, files of reports, jobs, tallies, groups, commands.
-    **A node answers one round**, that of its group: a second report would spend epsilon again.
+    :attr:`Search.current` returns it. Its plan is all that a node needs. Plan files, messages,
+    report files, jobs, tallies, groups and commands work as for any plan. **A node answers one
+    round**, that of its group: a second report would spend epsilon again.
 
     Parameters
     ----------
@@ -272,18 +272,17 @@ class SearchRound(CodesOracle):
     domain
         The candidates: a :class:`PrefixDomain`.
     number
-        Which round this is, counted from 0: the group of nodes that answers it.
+        The number of the round, counted from 0, and of the group of nodes that answers it.
     groups
-        How many groups there are.
+        The number of groups.
     oracle
-        What randomizes the code of the prefix: ``"auto"`` (default), the name of an oracle, or a
-        class; or an oracle of as many codes as there are candidates and one more, or its
-        description.
+        The oracle for the code of the prefix: ``"auto"`` (default), the name of an oracle, or a
+        class; or an oracle with one more code than there are candidates, or its description.
 
     Raises
     ------
     InvalidTypeError, InvalidValueError
-        If an argument is of the wrong type or out of range, or the oracle is of a larger epsilon or
+        If an argument is of the wrong type or out of range, or the oracle has a larger epsilon or
         another number of codes.
 
     Examples
@@ -325,21 +324,21 @@ class SearchRound(CodesOracle):
 
     @property
     def number(self) -> int:
-        """Which round this is, counted from 0: the group of nodes that answers it."""
+        """The number of the round, counted from 0, and of the group of nodes that answers it."""
         return self._number
 
     @property
     def groups(self) -> int:
-        """How many groups there are: of rounds, if something is found."""
+        """The number of groups, which is that of rounds if something is found."""
         return self._groups
 
     @property
     def candidates(self) -> tuple[Any, ...]:
-        """The prefixes, shown as text, in the order of their codes; at last the values."""
+        """The prefixes as text, in the order of their codes; in the last rounds the values."""
         return self.domain.labels[:-1]
 
     def parameters(self) -> dict[str, Any]:
-        """Name what the constructor takes beyond epsilon and the domain, in terms of JSON."""
+        """Return the constructor's other parameters as JSON values, without epsilon and domain."""
         return {"number": self._number, "groups": self._groups, **super().parameters()}
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""Heavy hitters: the parameters of a search, the server's side, and all of it in one call."""
+"""Heavy hitters: the parameters of a search, and the server's side."""
 
 from __future__ import annotations
 
@@ -47,39 +47,39 @@ class HeavyHitters(RoundsProtocol):
     """Find the frequent values of a huge domain, prefix by prefix.
 
     Nodes are split at random into groups, one for each round. In each round the server publishes
-    candidate prefixes: those that stood out in the round before, extended by ``step`` bits. A node
-    of the round's group reports, with the whole epsilon, which of them its value has, or that it
-    has none. As every node reports once, **the whole protocol is epsilon-locally private** whatever
-    the server asks in later rounds.
+    candidate prefixes: those that stood out in the previous round, extended by ``step`` bits. A
+    node of the round's group reports, with the whole epsilon, which candidate its value has, or
+    that it has none. Because every node reports once, **the whole protocol is epsilon-locally
+    private**, whatever the server asks in later rounds.
 
     Parameters
     ----------
     epsilon
         The privacy parameter of a report, and of the protocol, in nats.
     bits
-        For whole numbers: how many bits they have, from 1 to 64.
+        For whole numbers: their number of bits, from 1 to 64.
     length
         For texts: their largest length, in bytes of UTF-8 or in characters of the alphabet.
     alphabet
-        For texts: the characters that occur. None for any text as UTF-8.
+        For texts: the allowed characters. None for any text as UTF-8.
     oracle
-        What randomizes: a class such as :class:`turnout.DirectEncoding`, or ``"auto"`` for the one
-        of smallest variance for the number of candidates.
+        The oracle: a class such as :class:`turnout.DirectEncoding`, or ``"auto"`` for the one of
+        smallest variance for the number of candidates.
     step
-        By how many bits the prefixes grow in a round. More bits make fewer and larger groups, and
-        more candidates.
+        The number of bits by which prefixes grow in a round. More bits give fewer and larger
+        groups, and more candidates.
     keep
-        The largest number of prefixes that are kept, which bounds memory and time. As many as
-        ``1 / f`` values can have the frequency ``f``, so it should be more than one over the
-        frequency looked for. The result says whether the bound cut.
+        The largest number of prefixes that are kept, which bounds memory and time. Up to ``1 / f``
+        values can have the frequency ``f``, so ``keep`` should exceed ``1 / f`` for the frequency
+        that you look for. The result says whether the bound removed prefixes.
     family_wise_error
-        A prefix is kept if it stands out of the noise. This is the largest probability that a round
-        keeps any prefix that nobody of its group holds: of the last extension, that any value found
-        does not exist.
+        The largest probability that a round keeps any prefix that nobody of its group holds. For
+        the last extension it is the probability that any found value does not exist. A prefix is
+        kept if it stands out from the noise.
     confirm
-        Whether a last group reports which of the values found it holds, so that frequencies come
-        from data that had no part in the choice. Otherwise they come from the last extension, and
-        intervals hold for all of its candidates at once.
+        Whether a last group reports which of the found values it holds, so that frequencies come
+        from data that did not influence the choice. Otherwise they come from the last extension,
+        and intervals hold for all its candidates simultaneously.
 
     Raises
     ------
@@ -91,10 +91,10 @@ class HeavyHitters(RoundsProtocol):
     Notes
     -----
     The prefix extending method of Wang, Li, Jha, "Locally differentially private heavy hitter
-    identification" (2019), in interactive form: there all groups report at once, on prefixes of
-    their length, and the server counts only the candidates; here a group waits for the candidates
-    of the round before, so that any oracle over that short list can be used. Groups are the nodes'
-    own coins; they must not depend on values.
+    identification" (2019), in interactive form. There all groups report at once, on prefixes of
+    their length, and the server counts only the candidates. Here a group waits for the candidates
+    of the previous round, so that any oracle over that short list can be used. Each node draws its
+    group itself; groups must not depend on values.
 
     Examples
     --------
@@ -171,12 +171,12 @@ class HeavyHitters(RoundsProtocol):
         return self._extensions + self.confirm
 
     def rounds(self) -> Search:
-        """Begin a search: the server's side.
+        """Begin a search: return the server's side.
 
         Returns
         -------
         Search
-            Gives the rounds, takes their tallies, and has the result.
+            The search: it provides the rounds, takes their tallies, and has the result.
         """
         return Search(self)
 
@@ -229,12 +229,12 @@ class HeavyHitters(RoundsProtocol):
     def detectable_frequency(
         self, nodes: int, *, participation: Participation | float | None = None, power: float = 0.9
     ) -> float:
-        """Predict which frequency a value needs to be found in a search among so many nodes.
+        """Predict the frequency that a value needs to be found among a number of nodes.
 
         Parameters
         ----------
         nodes
-            How many nodes there are.
+            The number of nodes.
         participation
             Everyone (default) or a common rate.
         power
@@ -243,10 +243,10 @@ class HeavyHitters(RoundsProtocol):
         Returns
         -------
         float
-            The frequency, by the laws of the estimates, whatever the other values are: as many
-            rivals as can be are counted, where they make candidates or could fill the ``keep``
-            places. Above 1 no value is frequent enough. A search that was not crowded finds less
-            frequent ones: :meth:`HeavyHitterResult.detectable_frequency`.
+            The frequency, from the laws of the estimates, for any other values: it assumes the
+            largest possible number of rivals that become candidates or fill the ``keep`` places.
+            Above 1, no value is frequent enough. A search without many rivals also finds rarer
+            values: :meth:`HeavyHitterResult.detectable_frequency`.
 
         Raises
         ------
@@ -269,7 +269,7 @@ class HeavyHitters(RoundsProtocol):
         return detectable(bars, chance)
 
     def _bar(self, candidates: int, reports: float) -> Bar:
-        """Say what must be exceeded among so many candidates."""
+        """Return the bar that an estimate must exceed among a number of candidates."""
         domain = Domain.from_integers(candidates + 1)
         scores = make_oracle("oracle", self.oracle, self.epsilon, domain)._score_moments
         noise, growth = errors_of(scores, reports)
@@ -281,14 +281,14 @@ class HeavyHitters(RoundsProtocol):
 
 
 class Search(Rounds[SearchRound, HeavyHitterResult]):
-    """A search under way: iterate over its rounds and close each with its tally.
+    """The server's state of a search: iterate over its rounds, and close each with its tally.
 
-    Made by :meth:`HeavyHitters.rounds`.
+    :meth:`HeavyHitters.rounds` returns it.
 
     Parameters
     ----------
     protocol
-        What is searched, and how.
+        The parameters of the search.
 
     Examples
     --------
@@ -317,7 +317,7 @@ class Search(Rounds[SearchRound, HeavyHitterResult]):
 
     @property
     def records(self) -> tuple[RoundRecord, ...]:
-        """What happened in the rounds that are closed."""
+        """The records of the closed rounds."""
         return tuple(self._records)
 
     @property
@@ -330,8 +330,9 @@ class Search(Rounds[SearchRound, HeavyHitterResult]):
         current, protocol = self.current, self.protocol
         if tally.received == 0:
             raise EstimatorError(
-                f"round {current.number} brought no report of its {tally.nodes} nodes: nothing can "
-                f"be told from it; the search splits its nodes into {protocol.groups} groups"
+                f"round {current.number} got no report from its {tally.nodes} nodes, so "
+                f"it shows nothing; the search splits its nodes into {protocol.groups} "
+                "groups"
             )
         kept, level, cut = self._kept(tally)
         following = self._extended(kept)
@@ -344,7 +345,7 @@ class Search(Rounds[SearchRound, HeavyHitterResult]):
         return following
 
     def _kept(self, tally: Tally) -> tuple[Integers, float, int]:
-        """Say which candidates are kept, above which frequency, and how many were cut."""
+        """Return which candidates are kept, their threshold, and how many were cut."""
         current, protocol = self.current, self.protocol
         if current.number == protocol._extensions:
             return np.arange(len(current.domain.rows)), 0.0, 0
@@ -358,7 +359,7 @@ class Search(Rounds[SearchRound, HeavyHitterResult]):
         return kept, level, cut
 
     def _extended(self, kept: Integers) -> SearchRound | None:
-        """Make the round after the open one; None if that was the last."""
+        """Return the round after the open one; None after the last."""
         current = self.current
         protocol: HeavyHitters = self.protocol
         most = protocol._values.bits

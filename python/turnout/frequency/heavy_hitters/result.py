@@ -1,4 +1,4 @@
-"""What was found, which prefixes stand out, and how frequent a value must be to be among them."""
+"""The result of a search, the choice of prefixes, and detectable frequencies."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Bar:
     variance_growth: float
 
     def _passes(self, frequency: float) -> float:
-        """Give how likely a prefix of this frequency is kept, by the normal law."""
+        """Return the probability that a prefix of this frequency is kept, by the normal law."""
         from scipy import special  # noqa: PLC0415
 
         spread = np.sqrt(self.standard_error**2 + self.variance_growth * frequency)
@@ -53,7 +53,7 @@ class Bar:
 
 
 def errors_of(scores: ScoreMoments, reports: float) -> tuple[float, float]:
-    """Give the variance of an estimate of frequency zero, and what a unit adds to it, at most.
+    """Return the variance of an estimate of frequency zero, and its largest growth per unit.
 
     That who is in the group is itself drawn is counted: ``f (1 - f)`` is at most ``f``.
     """
@@ -63,7 +63,7 @@ def errors_of(scores: ScoreMoments, reports: float) -> tuple[float, float]:
 
 
 def noise_level(scores: ScoreMoments, reports: float, candidates: int, error: float) -> float:
-    """Find what the estimates of no candidates that nobody holds exceed, but with this chance."""
+    """Return the level that estimates of unheld candidates exceed only with this probability."""
     from scipy import special  # noqa: PLC0415
 
     if scores.is_pure:
@@ -76,9 +76,9 @@ def noise_level(scores: ScoreMoments, reports: float, candidates: int, error: fl
 def most_rivals(level: float, noise: float, growth: float, candidates: int) -> float:
     """Bound how many candidates exceed a level, however the values are spread.
 
-    So many as have the share ``g`` are at most ``1 / g``, and each exceeds the level with some
-    probability: the worst ``g`` counts, those that nobody holds come on top, and three standard
-    deviations more.
+    At most ``1 / g`` candidates have the share ``g``, and each exceeds the level with some
+    probability. The bound is that of the worst ``g``, plus the candidates that nobody holds, plus
+    three standard deviations.
     """
     from scipy import special  # noqa: PLC0415
 
@@ -125,9 +125,9 @@ def detectable(bars: Sequence[Bar], power: float) -> float:
 def outstanding(estimate: FrequencyEstimate, error: float) -> tuple[Integers, float]:
     """Choose the candidates above their noise, and say above which frequency they are.
 
-    The last code is "other". The chance that one is chosen that nobody holds is at most ``error``:
-    by the binomial law where supporting reports are such a count, else by the normal law or
-    Student's.
+    The last code is "other". With probability at most ``error``, a candidate that nobody holds is
+    chosen. This uses the binomial law if the number of supporting reports is binomial, and
+    otherwise the normal law or Student's.
     """
     from scipy import special  # noqa: PLC0415
 
@@ -166,28 +166,28 @@ def _fewest(trials: int, chance: float, tail: float) -> int:
 
 @dataclass(frozen=True)
 class RoundRecord(Bar):
-    """What happened in one round.
+    """The record of one round.
 
     Attributes
     ----------
     number
-        Which round, counted from 0.
+        The number of the round, counted from 0.
     bits
-        How many bits the candidates had.
+        The number of bits of the candidates.
     candidates, kept
-        How many there were, and how many were kept.
+        The numbers of candidates and of kept prefixes.
     nodes, received
-        The size of the group, and how many of it reported.
+        The size of the group, and the number of its reports.
     level, standard_error, variance_growth
         The frequency that the estimate of a prefix had to exceed to be kept; of a confirming round,
         which keeps all, zero. The standard error of the frequency of a candidate that nobody holds,
         and what is added to its square for each unit of frequency, at most.
     cut
-        How many prefixes stood out and were left out all the same, because ``keep`` was reached.
+        The number of prefixes that stood out but were left out, because ``keep`` was reached.
     realized_epsilon
-        What a report cost.
+        The realised epsilon of a report.
     left_out
-        How many rows or messages do not count.
+        The rows or messages that do not count.
     """
 
     number: int
@@ -203,20 +203,20 @@ class RoundRecord(Bar):
 
 @dataclass(frozen=True, eq=False)
 class HeavyHitterResult(WithSimultaneous):
-    """The values that were found, the most frequent first.
+    """The found values, the most frequent first.
 
     Attributes
     ----------
     values
         The values.
     nodes
-        The number of nodes of the groups that were asked, reporting or not: all nodes, unless
-        nothing was left to ask for.
+        The number of nodes of the groups that were asked, reporting or not: all nodes, unless the
+        search ended early.
     rounds
-        What happened in each round.
+        The records of the rounds.
     confirmed
-        Whether the frequencies come from a group of their own, which had no part in the choice of
-        the values.
+        Whether the frequencies come from a separate group that did not influence the choice of the
+        values.
     estimate
         The frequencies of the last round's candidates and of ``"other"`` among all nodes.
     """
@@ -241,7 +241,7 @@ class HeavyHitterResult(WithSimultaneous):
 
     @property
     def standard_errors(self) -> Floats:
-        """The standard errors of the frequencies; the sampling of the group is in them."""
+        """The standard errors of the frequencies, including the sampling of the group."""
         return self.estimate.standard_errors[self._codes]
 
     @property
@@ -251,7 +251,7 @@ class HeavyHitterResult(WithSimultaneous):
 
     @property
     def realized_epsilon(self) -> float:
-        """What the protocol cost each node: the largest of the rounds, for it answers one."""
+        """The epsilon of the protocol for each node, which answers one round: the largest."""
         return max(record.realized_epsilon for record in self.rounds)
 
     @property
@@ -261,15 +261,15 @@ class HeavyHitterResult(WithSimultaneous):
 
     @property
     def cut(self) -> int:
-        """How many prefixes stood out and were left out, because ``keep`` was reached.
+        """The number of prefixes that stood out but were left out, because ``keep`` was reached.
 
-        If it is not 0, frequent values can be missing: :meth:`detectable_frequency` says from which
-        frequency on they are not, and a larger ``keep`` finds more.
+        If it is not 0, frequent values can be missing. :meth:`detectable_frequency` returns the
+        frequency from which they are not, and a larger ``keep`` finds more.
         """
         return sum(record.cut for record in self.rounds)
 
     def detectable_frequency(self, power: float = 0.9) -> float:
-        """Say which frequency a value needed to be found in this search.
+        """Return the frequency that a value needed to be found in this search.
 
         Parameters
         ----------
@@ -279,13 +279,13 @@ class HeavyHitterResult(WithSimultaneous):
         Returns
         -------
         float
-            The frequency, from what had to be exceeded in each round, the bound on memory
-            included; above 1 if none was enough.
+            The frequency, from the thresholds of all rounds, including the bound on memory; above 1
+            if no frequency was enough.
 
         Raises
         ------
         InvalidTypeError, InvalidValueError
-            If the power is no number between 0 and 1.
+            If the power is not a number between 0 and 1.
 
         Examples
         --------
@@ -299,12 +299,12 @@ class HeavyHitterResult(WithSimultaneous):
         return detectable(rounds, chance)
 
     def interval(self, level: float = 0.95, *, simultaneous: str | None = None) -> Interval:
-        """Confidence intervals of the frequencies of the values.
+        """Return confidence intervals of the frequencies of the values.
 
-        With a confirming group each holds at its level, as of values that were known beforehand.
-        Without one the values were chosen for their high estimates in the same data: then the
-        level is made to hold for all candidates of the round at once (Bonferroni), so that it
-        holds for those that were chosen, too.
+        With a confirming group each interval holds at its level, as for values known beforehand.
+        Without one, the values were chosen for their high estimates in the same data. Then the
+        level holds for all candidates of the round simultaneously (Bonferroni), and so also for the
+        chosen ones.
 
         Parameters
         ----------
@@ -321,7 +321,7 @@ class HeavyHitterResult(WithSimultaneous):
         Raises
         ------
         InvalidValueError
-            If an argument is none of the allowed values.
+            If an argument is not one of the allowed values.
         """
         if simultaneous is None and not self.confirmed:
             simultaneous = "bonferroni"
@@ -352,12 +352,13 @@ class HeavyHitterResult(WithSimultaneous):
         Returns
         -------
         list of dict
-            With ``value``, ``count``, ``frequency``, ``standard_error``, ``low`` and ``high``.
+            Dictionaries with ``value``, ``count``, ``frequency``, ``standard_error``, ``low`` and
+            ``high``.
 
         Raises
         ------
         InvalidValueError
-            If an argument is none of the allowed values.
+            If an argument is not one of the allowed values.
         """
         limits = self.interval(level, simultaneous=simultaneous)
         numbers = (self.counts, self.frequencies, self.standard_errors, limits.low, limits.high)
@@ -368,7 +369,7 @@ class HeavyHitterResult(WithSimultaneous):
         return len(self.values)
 
     def __repr__(self) -> str:
-        """Show how many values were found, and the first."""
+        """Show the number of found values, and the first."""
         first = ", ".join(map(repr, self.values[:5])) + (", ..." if len(self.values) > 5 else "")
         cut = f", {self.cut} prefixes cut" if self.cut else ""
         return f"HeavyHitterResult({len(self.values)} values of {self.nodes} nodes{cut}: {first})"

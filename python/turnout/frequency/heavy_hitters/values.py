@@ -26,7 +26,7 @@ _DIGITS = re.compile(r"0|[1-9][0-9]{0,19}", re.ASCII)
 
 @dataclass(frozen=True)
 class IntegerValues:
-    """Whole numbers of so many bits.
+    """Whole numbers of a fixed number of bits.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ class IntegerValues:
     Raises
     ------
     InvalidTypeError, InvalidValueError
-        If it is out of range.
+        If the size is out of range.
 
     Examples
     --------
@@ -52,11 +52,11 @@ class IntegerValues:
 
     @property
     def bits(self) -> int:
-        """How many bits a value has."""
+        """The number of bits of a value."""
         return self.size
 
     def encode(self, values: Any) -> Rows:
-        """Turn whole numbers into rows of bits.
+        """Convert whole numbers to rows of bits.
 
         Raises
         ------
@@ -78,12 +78,12 @@ class IntegerValues:
         return np.ascontiguousarray(shifted.astype(">u8").view(np.uint8).reshape(-1, 8)[:, :width])
 
     def number(self, value: Any) -> int:
-        """Take one whole number.
+        """Check one whole number.
 
         Raises
         ------
         InvalidTypeError, InvalidValueError
-            If it is none, or has too many bits.
+            If it is not a whole number, or has too many bits.
         """
         plain = value.item() if isinstance(value, np.generic) else value
         found = _columns.whole_number(plain, 2**self.size)
@@ -94,11 +94,11 @@ class IntegerValues:
         return found
 
     def parse(self, text: str) -> Any:
-        """Parse text into a label: digits become a number, another text is kept."""
+        """Parse text into a label: digits become a number, other text is kept."""
         return int(text) if _DIGITS.fullmatch(text) else text
 
     def decode(self, row: Rows) -> int:
-        """Turn one row of bits into its number."""
+        """Convert one row of bits to its number."""
         return int.from_bytes(row.tobytes(), "big") >> (8 * row.size - self.size)
 
     def shown(self, row: Rows, bits: int) -> str:
@@ -106,15 +106,15 @@ class IntegerValues:
         return "".join(map(str, np.unpackbits(row)[:bits])) + "*" * (self.size > bits)
 
     def possible(self, rows: Rows, bits: int) -> npt.NDArray[np.bool_]:
-        """Every prefix is one of some number."""
+        """Return that every prefix is possible."""
         return np.ones(len(rows), dtype=np.bool_)
 
     def to_dict(self) -> dict[str, Any]:
-        """Describe the kind in terms of JSON."""
+        """Return a JSON description of the kind."""
         return {"kind": "integers", "bits": self.size}
 
     def __str__(self) -> str:
-        """Say which values there are."""
+        """Write which values are possible."""
         return f"whole numbers of {self.size} bits"
 
 
@@ -127,8 +127,8 @@ class TextValues:
     length
         The largest length: in bytes of UTF-8, or in characters of the alphabet.
     alphabet
-        The characters that occur, all different, none of them the character 0: a character then
-        takes as few bits as it can. None for any text as UTF-8.
+        The allowed characters, all different, without the null character: a character then takes as
+        few bits as possible. None for any text as UTF-8.
 
     Raises
     ------
@@ -169,11 +169,11 @@ class TextValues:
 
     @property
     def bits(self) -> int:
-        """How many bits a value has."""
+        """The number of bits of a value."""
         return self.length * self.symbol_bits
 
     def encode(self, values: Any) -> Rows:
-        """Turn texts into rows of bits.
+        """Convert texts to rows of bits.
 
         Raises
         ------
@@ -199,7 +199,7 @@ class TextValues:
         return np.concatenate(pieces) if pieces else np.empty((0, width), dtype=np.uint8)
 
     def number(self, value: Any) -> int:
-        """Turn one text into its bits, as a number.
+        """Convert one text to its bits, as a number.
 
         Raises
         ------
@@ -239,7 +239,7 @@ class TextValues:
         return codes
 
     def _codes(self, rows: Rows, bits: int) -> Integers:
-        """Give the symbols of prefixes; the last may be cut, and has zeros then: the smallest."""
+        """Return the symbols of prefixes; the last may be cut, and has zeros then: the smallest."""
         size = self.symbol_bits
         symbols = -(-bits // size)
         known = np.zeros((len(rows), symbols * size), np.uint8)
@@ -247,7 +247,7 @@ class TextValues:
         return known.reshape(len(rows), symbols, size) @ (1 << np.arange(size)[::-1])
 
     def decode(self, row: Rows) -> str:
-        """Turn one row of bits into its text."""
+        """Convert one row of bits to its text."""
         return self._text([code for code in self._codes(row[None], self.bits)[0].tolist() if code])
 
     def _text(self, codes: list[int]) -> str:
@@ -269,7 +269,7 @@ class TextValues:
         return f"{text}*{''.join(map(str, np.unpackbits(row)[used * size : bits]))}"
 
     def possible(self, rows: Rows, bits: int) -> npt.NDArray[np.bool_]:
-        """Say which prefixes some text has: nothing follows the end, and characters exist."""
+        """Return which prefixes are possible: nothing follows the end, and characters exist."""
         codes, whole = self._codes(rows, bits), bits // self.symbol_bits
         ends = codes == 0
         ends[:, whole:] = False
@@ -288,11 +288,11 @@ class TextValues:
         return fine
 
     def to_dict(self) -> dict[str, Any]:
-        """Describe the kind in terms of JSON."""
+        """Return a JSON description of the kind."""
         return {"kind": "text", "length": self.length, "alphabet": self.alphabet}
 
     def __str__(self) -> str:
-        """Say which values there are."""
+        """Write which values are possible."""
         if self.alphabet is None:
             return f"texts of at most {self.length} bytes of UTF-8"
         return f"texts of at most {self.length} characters of {self.alphabet!r}"
@@ -308,7 +308,7 @@ def values_from_dict(description: Any) -> Values:
     Raises
     ------
     CorruptDataError
-        If it is none.
+        If it does not describe a kind of values.
     """
     try:
         match description:
@@ -335,7 +335,7 @@ def values_schema() -> dict[str, Any]:
 
 
 def keys(rows: Rows, bits: int) -> npt.NDArray[np.bytes_]:
-    """Make the first bits of each row one comparable key."""
+    """Return the first bits of each row as one comparable key."""
     width = (bits + 7) // 8
     cut = np.ascontiguousarray(rows[:, :width])
     if bits % 8:

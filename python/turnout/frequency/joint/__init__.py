@@ -1,4 +1,4 @@
-"""Several questions from one report each: joint tables, and shares of one answer given another."""
+"""Joint tables of several questions, and shares of one answer given another."""
 
 from turnout.frequency.joint.conditional import ConditionalShare, ConditionalShares, ShareInterval
 from turnout.frequency.joint.pairs import PairEstimate, PairTables, PairTally

@@ -64,7 +64,7 @@ def nearest(cells: Floats, rows: Floats, columns: Floats) -> Floats:
 
 
 def _shifts(cells: Floats, sums: Floats) -> Floats:
-    """Find what each row must be shifted by, so that its positive parts have the sum."""
+    """Return the shift of each row that gives its positive parts the required sum."""
     found = -np.sort(-cells, axis=1)
     shifts = (sums[:, None] - np.cumsum(found, axis=1)) / np.arange(1, cells.shape[1] + 1)
     last = (found + shifts >= 0.0).sum(axis=1) - 1
@@ -84,11 +84,12 @@ def drawn_together(
 ) -> tuple[Floats, Shrinkage]:
     """Shrink a table: towards independence of its questions, and its cells towards each other.
 
-    Two posterior means are put together. One learns from all cells what shares are like, as
+    Two posterior means are combined. One learns the distribution of shares from all cells, as
     :func:`turnout.frequency.estimation.shrinkage.shrunk` does. The other is the product of the
-    questions' shares and what the cells have beyond it, normal with a variance ``t (f_i f_j)^g``;
-    ``t`` and ``g`` are averaged by their evidence. Their weights make an unbiased estimate of the
-    squared error (Stein 1981) least. The result is the nearest table that has the sums.
+    questions' shares plus a deviation of each cell, which is normal with a variance
+    ``t (f_i f_j)^g``; ``t`` and ``g`` are averaged by their evidence. The weights minimise an
+    unbiased estimate of the squared error (Stein 1981). The result is the nearest table with the
+    right sums.
 
     Parameters
     ----------
@@ -130,7 +131,7 @@ def drawn_together(
 
 
 def _kept(beyond: Floats, variances: Floats, independent: Floats) -> Floats:
-    """Find the part that is kept of what each cell has beyond independence."""
+    """Return the kept part of each cell's deviation from independence."""
     # A share that is estimated as zero is taken for a rare one.
     products = np.maximum(independent, 1e-3 / independent.size)
     variances = np.maximum(variances, 1e-12 * variances.max())

@@ -1,4 +1,4 @@
-"""Which of several questions are shown: of one alone, or of one among those who answered others."""
+"""Choice of the shown questions: marginal or conditional shares."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from turnout.frequency.joint.table import JointEstimate, JointTable
 
 
 def conditional_of(estimate: Any, given: Sequence[str], of: str) -> ConditionalShares:
-    """Estimate the shares of the answers to one question among those who gave each of others."""
+    """Estimate the shares of the answers to one question given answers to others."""
     among = given[0] if len(given) == 1 else tuple(given)
     found: ConditionalShares = estimate.conditional(of, given=among)
     return found
 
 
 def question_of(oracle: Any, given: Sequence[str], of: str | None) -> str:
-    """Find the question whose shares are wanted among those who gave each answer to others.
+    """Return the question of the shares, given the questions of the condition.
 
     Raises
     ------
     InvalidTypeError
-        If the oracle asks no questions together.
+        If the oracle does not ask questions together.
     InvalidValueError
-        If it is not clear which question is meant, or one is not in the table.
+        If the question is ambiguous, or one is not in the table.
 
     Examples
     --------
@@ -46,8 +46,8 @@ def question_of(oracle: Any, given: Sequence[str], of: str | None) -> str:
         _arguments.choice("given", name, questions)
     if isinstance(oracle, PairTables) and len(given) > 1:
         raise InvalidValueError(
-            "given (--given) must name one question, got "
-            f"{_arguments.listed(given)}: tables of two know nothing of three together"
+            f"given (--given) must name one question, got {_arguments.listed(given)}: "
+            "tables of pairs have no information about three questions together"
         )
     others = [name for name in questions if name not in given]
     if not others:
@@ -58,21 +58,19 @@ def question_of(oracle: Any, given: Sequence[str], of: str | None) -> str:
     if of is not None:
         return _arguments.choice("of", of, others)
     if len(others) > 1:
-        raise InvalidValueError(
-            f"of (--of) must say which question is meant: one of {', '.join(map(repr, others))}"
-        )
+        raise InvalidValueError(f"of (--of) must name one question: {', '.join(map(repr, others))}")
     return others[0]
 
 
 def marginal_of(estimate: Any, names: Sequence[str]) -> FrequencyEstimate:
-    """Take the shares of some questions, whatever is answered to the others.
+    """Return the shares of some questions, summed over the others.
 
     Raises
     ------
     InvalidTypeError
         If the estimate is of one question.
     InvalidValueError
-        If a question is not in it, is named twice, or too many are named.
+        If a question is not in it, is duplicated, or too many are named.
 
     Examples
     --------
@@ -97,19 +95,19 @@ def marginal_of(estimate: Any, names: Sequence[str]) -> FrequencyEstimate:
     if len(names) > 1:
         most = "one question, or two different ones" if pairs else "one question"
         raise InvalidValueError(
-            f"marginal (--marginal) must name {most}, got {_arguments.listed(names)}: more are "
-            "not known together"
+            f"marginal (--marginal) must name {most}, got {_arguments.listed(names)}: "
+            "more questions have no common table"
         )
     return estimate.marginal(names[0]) if isinstance(estimate, PairEstimate) else estimate[names[0]]
 
 
 def check_consistent(oracle: Any) -> None:
-    """Refuse what has no tables that can be made to agree.
+    """Refuse an estimate without tables that can be made to agree.
 
     Raises
     ------
     InvalidTypeError
-        If these are no tables of two.
+        If these are not tables of pairs.
     """
     if not isinstance(oracle, PairTables):
         raise InvalidTypeError(

@@ -1,4 +1,4 @@
-"""How those who gave one answer answered another question: sums over the cells of a table."""
+"""Conditional shares: how people with one answer answered another question."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Cells:
         return result
 
     def _together(self, cells: Array) -> Array:
-        """Put what is summed into one row."""
+        """Reshape a sum to one row."""
         rest = [axis for axis in range(len(self.shape)) if axis not in self.kept]
         ordered = np.transpose(cells.reshape(self.shape), (*self.kept, *rest))
         return ordered.reshape(math.prod(self.shape[axis] for axis in self.kept), -1)
@@ -64,7 +64,7 @@ class Cells:
         return self.with_those_among(1)[0]
 
     def with_those_among(self, inner: int) -> tuple[Floats, Floats, Floats]:
-        """Give variances of the sums and of sums of so many in a row, and their covariances.
+        """Return the variances of sums and of sums of consecutive sums, and their covariances.
 
         Parameters
         ----------
@@ -99,7 +99,7 @@ class Cells:
         return np.maximum(small, 0.0), np.maximum(whole, 0.0), across
 
     def _aligned(self, inner: int) -> tuple[Floats, Floats, Floats]:
-        """Add what aligned answers of Hadamard response do, by rows of coefficients."""
+        """Add the terms of aligned answers of Hadamard response, by rows of coefficients."""
         size = self.covariance.frequencies.size
         cells = self._together(np.arange(size))
         sums = len(cells)
@@ -113,14 +113,14 @@ class Cells:
 
 
 class ConditionalShare(NamedTuple):
-    """One share among those who gave some answer, with its 95 % interval.
+    """One share among the people who gave some answer, with its 95 % interval.
 
     Attributes
     ----------
     share
-        The estimate; NaN where nobody is estimated to have given the answer.
+        The estimate; NaN if the estimated number of people who gave the answer is zero.
     standard_error
-        By the delta method.
+        The standard error by the delta method.
     low, high
         Fieller's limits.
     """
@@ -142,7 +142,7 @@ class ShareInterval:
     level
         The confidence level.
     simultaneous
-        How the level holds for all shares at once, or None if it does not.
+        How the level holds for all shares simultaneously, or None if it does not.
     """
 
     low: Floats
@@ -151,21 +151,21 @@ class ShareInterval:
     simultaneous: str | None
 
     def contains(self, truth: Any) -> Truths:
-        """Say which limits hold shares of their shape."""
+        """Return which limits contain the given shares, in their shape."""
         given = np.asarray(truth, np.float64)
         held: Truths = (self.low <= given) & (given <= self.high)
         return held
 
 
 class ConditionalShares(WithSimultaneous):
-    """The shares of the answers to one question among those who gave each answer to others.
+    """The shares of the answers to one question among people with each answer to others.
 
-    Made by :meth:`JointEstimate.conditional`. A share is a joint share over that of all who gave
-    the answer: a ratio of two estimates, whose errors hang together. Its limits are those of
-    Fieller (1954): all ratios ``r`` for which the joint share less ``r`` times the other is within
-    its error of zero. They hold however little is known of the denominator; where that may be zero
-    they are 0 and 1, since a share lies there. The standard error is that of the delta method,
-    which needs a denominator that is far from zero.
+    :meth:`JointEstimate.conditional` returns it. A conditional share is a joint share divided by
+    the share of all people who gave the answer: a ratio of two estimates with correlated errors.
+    Its limits are those of Fieller (1954): all ratios ``r`` for which the joint share minus ``r``
+    times the other is within its error of zero. They are valid however uncertain the denominator
+    is. If it may be zero they are 0 and 1, since a share lies there. The standard error is that of
+    the delta method, which needs a denominator far from zero.
 
     Parameters
     ----------
@@ -174,9 +174,9 @@ class ConditionalShares(WithSimultaneous):
     frequencies
         The joint shares.
     given
-        The questions that say among whom.
+        The questions of the condition.
     of
-        The name of the question whose shares are wanted, and its answers.
+        The name of the question of the shares, and its answers.
     clipped
         Whether intervals are cut to [0, 1].
 
@@ -220,12 +220,12 @@ class ConditionalShares(WithSimultaneous):
 
     @property
     def given(self) -> Mapping[str, Domain]:
-        """The questions that say among whom, with their answers."""
+        """The questions of the condition, with their answers."""
         return dict(self._given)
 
     @property
     def of(self) -> str:
-        """The question whose shares these are."""
+        """The question of the shares."""
         return self._of
 
     @property
@@ -236,7 +236,7 @@ class ConditionalShares(WithSimultaneous):
 
     @property
     def shares(self) -> Floats:
-        """The shares, a row for each of :attr:`groups`; NaN where nobody is estimated to be."""
+        """The shares, a row for each of :attr:`groups`; NaN where the estimated group is empty."""
         among = np.where(self._among > 0, self._among, np.nan)
         return self._shaped(self._joint / among)
 
@@ -248,14 +248,15 @@ class ConditionalShares(WithSimultaneous):
         return self._shaped(np.sqrt(np.maximum(variances, 0.0)) / np.abs(self._among))
 
     def interval(self, level: float = 0.95, *, simultaneous: str | None = None) -> ShareInterval:
-        """Fieller's confidence limits of the shares.
+        """Return Fieller's confidence limits of the shares.
 
         Parameters
         ----------
         level
             The confidence level, between 0 and 1.
         simultaneous
-            None: for each share by itself. ``"bonferroni"`` or ``"sidak"``: for all at once.
+            None: for each share separately. ``"bonferroni"`` or ``"sidak"``: for all
+            simultaneously.
 
         Returns
         -------
@@ -265,7 +266,7 @@ class ConditionalShares(WithSimultaneous):
         Raises
         ------
         InvalidValueError
-            If an argument is none of the allowed values.
+            If an argument is not one of the allowed values.
         """
         level = checked_level(level, simultaneous)
         z = critical_value(level, self._joint.size, simultaneous)
@@ -290,7 +291,7 @@ class ConditionalShares(WithSimultaneous):
         Raises
         ------
         KeyError
-            If the answers are none of the table.
+            If the answers are not in the table.
         """
         answers = key if isinstance(key, tuple) else (key,)
         domains = [*self._given.values(), self._answers]
@@ -323,8 +324,8 @@ class ConditionalShares(WithSimultaneous):
         Returns
         -------
         list of dict
-            With ``group`` (a dictionary of the answers to ``given``), ``label``, ``share``,
-            ``standard_error``, ``low`` and ``high``.
+            Dictionaries with ``group`` (a dictionary of the answers to ``given``), ``label``,
+            ``share``, ``standard_error``, ``low`` and ``high``.
 
         Raises
         ------
@@ -346,7 +347,7 @@ class ConditionalShares(WithSimultaneous):
     def plot(
         self, *, ax: Axes | None = None, level: float = 0.95, simultaneous: str | None = None
     ) -> Axes:
-        """Draw the shares with their limits: the answers below each other, a colour for each group.
+        """Draw the shares with their limits: answers in rows, a colour for each group.
 
         Parameters
         ----------
@@ -370,7 +371,7 @@ class ConditionalShares(WithSimultaneous):
         return plot_shares(self, ax, level, simultaneous)
 
     def __repr__(self) -> str:
-        """Show the questions and how many shares there are."""
+        """Show the questions and the number of shares."""
         known = sum(not math.isnan(share) for share in self.shares[:, 0].tolist())
         return (
             f"ConditionalShares({self._of!r} given {', '.join(map(repr, self._given))}: "

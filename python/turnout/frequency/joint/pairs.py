@@ -1,4 +1,4 @@
-"""Every pair of several questions: a joint table of one pair from each person."""
+"""Joint tables of all pairs of questions: each person reports one pair."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ CONSISTENT = "consistent"
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PairEstimate(AttributeEstimate):
-    """The shares in the tables of every two questions, each from people of its own.
+    """The shares in the tables of all pairs of questions, each from different people.
 
-    Made by :meth:`PairTally.estimate`. Tables that have a question in common differ in its shares
-    by their noise: :meth:`consistent` makes them agree, :meth:`marginal` has its best estimate.
+    :meth:`PairTally.estimate` returns it. Tables with a common question differ in its shares by
+    their noise. :meth:`consistent` makes them agree; :meth:`marginal` estimates one question best.
 
     Examples
     --------
@@ -67,12 +67,12 @@ class PairEstimate(AttributeEstimate):
         return pairs
 
     def conditional(self, of: str, *, given: str) -> ConditionalShares:
-        """Estimate how those who gave one answer answered another question.
+        """Estimate how people who gave one answer answered another question.
 
         Parameters
         ----------
         of, given
-            The question whose shares are wanted, and the one that says among whom.
+            The question of the shares, and the question of the condition.
 
         Returns
         -------
@@ -82,7 +82,7 @@ class PairEstimate(AttributeEstimate):
         Raises
         ------
         InvalidValueError
-            If there is no such question, or both are the same.
+            If a question does not exist, or both are the same.
         """
         for argument, name in (("of", of), ("given", given)):
             _arguments.choice(argument, name, tuple(self.domain.columns))
@@ -93,13 +93,13 @@ class PairEstimate(AttributeEstimate):
     def marginal(self, name: str) -> FrequencyEstimate:
         """Estimate the shares of the answers to one question, from all tables that have it.
 
-        Each table is weighted by the inverse of its mean variance. A person is in one table, so
-        that the errors of two have the covariance ``-f (1 - f) / n`` of disjoint samples.
+        Each table is weighted by the inverse of its mean variance. A person is in one table, so the
+        errors of two tables have the covariance ``-f (1 - f) / n`` of disjoint samples.
 
         Raises
         ------
         InvalidValueError
-            If there is no such question.
+            If the question does not exist.
         EstimatorError
             If covariances are not known: see :attr:`JointEstimate.covariance`.
         """
@@ -123,11 +123,11 @@ class PairEstimate(AttributeEstimate):
         )
 
     def consistent(self) -> PairEstimate:
-        """Make the tables agree on the questions that they have in common.
+        """Make the tables agree on their common questions.
 
         The shares of each question become those of :meth:`marginal`, by the smallest change of the
         cells; :meth:`project` and :meth:`shrink` then keep the tables in agreement. Intervals stay
-        those of the tables before.
+        those of the original tables.
 
         Returns
         -------
@@ -137,8 +137,8 @@ class PairEstimate(AttributeEstimate):
         Raises
         ------
         EstimatorError
-            If covariances are not known: see :attr:`JointEstimate.covariance`. Or of tables that
-            were projected or shrunk each by itself: to agree first has the smaller error.
+            If covariances are not known: see :attr:`JointEstimate.covariance`. Also if tables were
+            projected or shrunk separately: making them agree first has the smaller error.
 
         Examples
         --------
@@ -153,8 +153,8 @@ class PairEstimate(AttributeEstimate):
         if self.postprocessing != "none" and not self._agrees:
             verb = "shrink()" if self.postprocessing == SHRUNK else "project()"
             raise EstimatorError(
-                f"tables agree first: consistent().{verb} has a smaller error than "
-                f"{verb}.consistent(), and its tables agree too"
+                f"make tables consistent first: consistent().{verb} has a smaller error "
+                f"than {verb}.consistent(), and its tables are consistent too"
             )
         shares = {
             name: summing_to_one(self.marginal(name).frequencies) for name in self.domain.columns
@@ -167,9 +167,9 @@ class PairEstimate(AttributeEstimate):
     def project(self, method: str) -> PairEstimate:
         """Post-process each table: see :meth:`turnout.FrequencyEstimate.project`.
 
-        After :meth:`consistent` the tables stay in agreement: the shares of each question become
-        those of ``marginal(name).project(method)``, and each table the nearest one to the
-        consistent table that has them and no cell below zero.
+        After :meth:`consistent` the tables stay in agreement. The shares of each question become
+        those of ``marginal(name).project(method)``. Each table becomes the one nearest to the
+        consistent table that has these shares and no cell below zero.
 
         Raises
         ------
@@ -191,17 +191,17 @@ class PairEstimate(AttributeEstimate):
         """Shrink within each table: see :meth:`turnout.FrequencyEstimate.shrink`.
 
         After :meth:`consistent` the tables stay in agreement: the shares of each question become
-        those of ``marginal(name).shrink()``. The cells are drawn towards each other and towards
-        independence of the two questions, as much of each as an unbiased estimate of the squared
-        error says is best (Stein 1981); ``shrinkage.weights["independence"]`` of a table is how
-        much of the latter.
+        those of ``marginal(name).shrink()``. The cells are shrunk towards each other and towards
+        independence of the two questions. An unbiased estimate of the squared error determines how
+        much of each is best (Stein 1981). ``shrinkage.weights["independence"]`` of a table is the
+        weight of independence.
 
         Returns
         -------
         PairEstimate
             The same estimate, with ``postprocessing`` ``"consistent_empirical_bayes"``, or
-            ``"empirical_bayes"`` of tables that do not agree. Intervals stay those of the tables
-            before.
+            ``"empirical_bayes"`` of tables that do not agree. Intervals stay those of the original
+            tables.
 
         Raises
         ------
@@ -255,7 +255,7 @@ class PairEstimate(AttributeEstimate):
 
 
 class PairTally(AttributeTally):
-    """How many reports support each cell of the table of every two questions.
+    """The number of reports that support each cell, for the tables of all pairs of questions.
 
     A mapping from names of tables, such as ``"sex × vote"``, to their :class:`JointTally`.
     """
@@ -266,22 +266,22 @@ class PairTally(AttributeTally):
 
 
 class PairTables(AttributeCollection):
-    """Report the answers to two of several questions, drawn at random, for all tables of two.
+    """Report the answers to two randomly drawn questions, for the tables of all pairs.
 
     Each person draws one pair of questions, whatever their answers, and reports the two answers
     together with the whole epsilon, as :class:`turnout.JointTable` does. So there is a joint table
-    of every pair where one of all questions would have too many cells for the people there are, or
-    more than 2^20. Of three questions and more together it knows nothing.
+    of every pair, even if a table of all questions would have more than 2^20 cells, or too many for
+    the number of people. It gives no information about three or more questions together.
 
     Parameters
     ----------
     epsilon
         The privacy parameter of a report, in nats.
     columns
-        For each question its answers, or their number: at least three questions, whose tables of
-        two have at most 2^20 cells together.
+        The answers to each question, or their number: at least three questions, whose tables of
+        pairs have at most 2^20 cells together.
     oracle
-        What randomizes: ``"auto"`` (default) for the one of smallest variance whose covariances are
+        The oracle: ``"auto"`` (default) for the one of smallest variance whose covariances are
         known, or a class such as :class:`turnout.DirectEncoding`.
 
     Raises
@@ -291,8 +291,8 @@ class PairTables(AttributeCollection):
 
     Notes
     -----
-    For one pair it is participation at the rate of the draw: with ``d`` questions each table has
-    the reports of one in ``d (d - 1) / 2`` people.
+    For one pair the draw acts as participation at its rate: with ``d`` questions each table has the
+    reports of one in ``d (d - 1) / 2`` people.
 
     Examples
     --------
@@ -342,7 +342,7 @@ class PairTables(AttributeCollection):
 
     @property
     def columns(self) -> Mapping[str, Domain]:
-        """For each question its answers."""
+        """The answers to each question."""
         return self._domain.columns
 
     @property
@@ -351,7 +351,7 @@ class PairTables(AttributeCollection):
         return MappingProxyType(self._pairs)
 
     def _answers_of(self, answers: Array, part: int) -> Array:
-        """Put the codes of a pair together."""
+        """Combine the codes of a pair."""
         domain: Any = self.parts[part].domain
         combined: Array = domain._combined([answers[:, place] for place in self._places[part]])
         return combined

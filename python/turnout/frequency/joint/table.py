@@ -1,4 +1,4 @@
-"""The joint answers to several questions, in one report of each person, and their shares."""
+"""Joint tables of several questions, in one report of each person, and their shares."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _CANDIDATES = (
 
 @dataclass(frozen=True)
 class JointMarginal:
-    """Some of the questions of a joint table: what their shares were collected by.
+    """The plan of the shares of some of the questions of a joint table.
 
     Attributes
     ----------
@@ -52,16 +52,16 @@ class JointMarginal:
     joint: Any = field(default=None, repr=False, compare=False)
 
     def to_dict(self) -> dict[str, Any]:
-        """Describe it in terms of JSON."""
+        """Return a JSON description."""
         return {"plan": self.plan.to_dict(), "columns": list(self.names)}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class JointEstimate(FrequencyEstimate):
-    """The shares of all combinations of answers, and what follows from them.
+    """The shares of all combinations of answers, and marginal and conditional shares.
 
-    Made by :meth:`JointTally.estimate`. It is a :class:`turnout.FrequencyEstimate` whose labels are
-    tuples: intervals, projections, :meth:`shrink` and tables are those of any estimate.
+    :meth:`JointTally.estimate` returns it. It is a :class:`turnout.FrequencyEstimate` whose labels
+    are tuples. Intervals, projections, :meth:`shrink` and tables are those of any estimate.
 
     Examples
     --------
@@ -85,7 +85,7 @@ class JointEstimate(FrequencyEstimate):
 
     @property
     def questions(self) -> Mapping[str, Domain]:
-        """For each question its answers."""
+        """The answers to each question."""
         return self.domain.columns
 
     @property
@@ -101,12 +101,12 @@ class JointEstimate(FrequencyEstimate):
         ------
         EstimatorError
             If they are not known: the estimator is biased, nodes have personal probabilities, or
-            reports of the oracle hang together in ways of their own.
+            the oracle's reports have unknown dependences.
         """
         return covariance_of(self)
 
     def marginal(self, *names: str) -> FrequencyEstimate:
-        """Estimate the shares of some of the questions, whatever is answered to the others.
+        """Estimate the shares of some of the questions, summed over the others.
 
         Parameters
         ----------
@@ -116,13 +116,13 @@ class JointEstimate(FrequencyEstimate):
         Returns
         -------
         FrequencyEstimate
-            Of the answers to one question; a :class:`JointEstimate` of several. Made from the
-            joint shares before post-processing.
+            The shares of the answers to one question; for several a :class:`JointEstimate`. They
+            come from the joint shares before post-processing.
 
         Raises
         ------
         InvalidValueError
-            If a question is not in the table, is named twice, or none or all are named.
+            If a question is not in the table or is duplicated, or no or all questions are named.
         EstimatorError
             If the covariances are not known: see :attr:`covariance`.
 
@@ -158,25 +158,25 @@ class JointEstimate(FrequencyEstimate):
     def conditional(
         self, of: str, *, given: str | tuple[str, ...] | list[str]
     ) -> ConditionalShares:
-        """Estimate how those who gave one answer answered another question.
+        """Estimate how people who gave one answer answered another question.
 
         Parameters
         ----------
         of
-            The question whose shares are wanted.
+            The question of the shares.
         given
-            The question or questions that say among whom.
+            The question or questions of the condition.
 
         Returns
         -------
         ConditionalShares
-            For each answer or combination of ``given`` the shares of the answers to ``of``, with
+            The shares of the answers to ``of`` for each answer or combination of ``given``, with
             intervals.
 
         Raises
         ------
         InvalidValueError
-            If a question is not in the table, or is named twice.
+            If a question is not in the table, or is duplicated.
         EstimatorError
             If the covariances are not known: see :attr:`covariance`.
         """
@@ -220,7 +220,7 @@ class JointEstimate(FrequencyEstimate):
         level: float = 0.95,
         simultaneous: str | None = None,
     ) -> Axes:
-        """Draw the shares: a coloured table of two questions, else as any estimate.
+        """Draw the shares: two questions as a coloured table, else like any estimate.
 
         Parameters
         ----------
@@ -253,7 +253,7 @@ class JointEstimate(FrequencyEstimate):
 
 
 class JointTally(Tally):
-    """How many reports support each combination of answers: see :class:`turnout.Tally`."""
+    """The number of reports that support each combination of answers."""
 
     told: ClassVar[str] = "combinations"
 
@@ -268,12 +268,12 @@ class JointTally(Tally):
         Returns
         -------
         JointEstimate
-            Joint shares, from which those of each question and conditional ones are made.
+            The joint shares, from which marginal and conditional shares are computed.
 
         Raises
         ------
         InvalidValueError
-            If there is no such method.
+            If the method does not exist.
         EstimatorError
             If the method does not apply to this participation or to an empty tally.
 
@@ -290,36 +290,37 @@ class JointTally(Tally):
 class JointTable(CodesOracle):
     """Report the answers to several questions together, for a joint table.
 
-    Each combination of answers is an answer of its own, to which the whole epsilon goes: what a
-    person sends is protected as a whole, however many of the answers change. The estimate has the
-    joint shares, those of each question and of any of them together, and the shares of one answer
-    among those who gave another, all with the covariances that belong to them.
+    Each combination of answers is a separate answer, which gets the whole epsilon. So a person's
+    message is protected as a whole, however many of the answers change. The estimate has the joint
+    shares, the shares of each question and of several together, and the shares of one answer among
+    people who gave another, all with their covariances.
 
     Parameters
     ----------
     epsilon
         The privacy parameter of a report, in nats.
     columns
-        For each question its answers, or their number: at least two questions, with at most 2^20
+        The answers to each question, or their number: at least two questions, with at most 2^20
         combinations. Or a :class:`turnout.frequency.joint.ProductDomain`.
     oracle
-        What randomizes the combination: ``"auto"`` (default) for the one of smallest variance whose
+        The oracle for the combination: ``"auto"`` (default) for the one of smallest variance whose
         covariances are known, the name of an oracle, or a class such as
-        :class:`turnout.DirectEncoding`. Or an oracle of as many codes as there are combinations, or
-        its description.
+        :class:`turnout.DirectEncoding`. Or an oracle with as many codes as there are combinations,
+        or its description.
 
     Raises
     ------
     InvalidTypeError, InvalidValueError
-        If an argument is of the wrong type or out of range, or the oracle is of a larger epsilon or
+        If an argument is of the wrong type or out of range, or the oracle has a larger epsilon or
         another number of answers.
 
     Notes
     -----
-    The variance of a cell hardly depends on how many there are, that of a sum over cells grows with
-    their number. So each question by itself is known less well the more the others have answers:
-    where joint shares do not matter, :class:`turnout.SampledAttribute` has the smaller error; where
-    those of two questions at a time do, of many, :class:`turnout.PairTables`.
+    The variance of a cell hardly depends on the number of cells, but that of a sum over cells grows
+    with their number. So the estimate of each single question gets worse the more answers the
+    others have. If you do not need joint shares, :class:`turnout.SampledAttribute` has the smaller
+    error. If you need them only for two of many questions at a time, use
+    :class:`turnout.PairTables`.
 
     Examples
     --------
@@ -354,7 +355,7 @@ class JointTable(CodesOracle):
 
     @property
     def columns(self) -> Mapping[str, Domain]:
-        """For each question its answers."""
+        """The answers to each question."""
         return self._domain.columns
 
     def __repr__(self) -> str:

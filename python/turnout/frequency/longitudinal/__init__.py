@@ -1,4 +1,4 @@
-"""Collecting again and again: permanent answers behind instantaneous ones, as in RAPPOR."""
+"""Repeated collections: permanent answers behind instantaneous ones, as in RAPPOR."""
 
 from turnout.frequency.longitudinal.client import MemoizedClient
 from turnout.frequency.longitudinal.memoized import (

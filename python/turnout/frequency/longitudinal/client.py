@@ -1,4 +1,4 @@
-"""The side of one person in a longitudinal collection."""
+"""The client of one person in a longitudinal collection."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _SECRET = re.compile("[0-9a-f]{64}")
 
 @dataclass(frozen=True)
 class Past:
-    """What a client has given: its different answers in order of code, or those of its phases.
+    """The past of a client: its different answers in order of code, or those of its phases.
 
     Examples
     --------
@@ -53,20 +53,20 @@ class Past:
     given: tuple[int, ...] = ()
 
     def after(self, code: int) -> Past:
-        """Give what it is after one more report."""
+        """Return the past after one more report."""
         if self.per == "phase":
             same = self.given[-1:] == (code,)
             return self if same else Past(self.per, (*self.given, code))
         return self if code in self.given else Past(self.per, tuple(sorted({*self.given, code})))
 
     def knows(self, other: Past) -> bool:
-        """Say whether another past comes before this one, or is the same."""
+        """Return whether another past comes before this one, or is the same."""
         if self.per == "phase":
             return self.given[: len(other.given)] == other.given
         return set(other.given) <= set(self.given)
 
     def is_possible(self, size: int, most: Any) -> bool:
-        """Say whether a client that is allowed so many of so many answers can have it."""
+        """Return whether a client with a limit and a number of answers can have this past."""
         return (
             type(most) is int
             and all(type(code) is int and 0 <= code < size for code in self.given)
@@ -75,24 +75,25 @@ class Past:
         )
 
     def follows(self, before: int, after: int) -> bool:
-        """Say whether one code can stand behind another."""
+        """Return whether one code can follow another."""
         return before != after if self.per == "phase" else before < after
 
     def limit(self, size: int) -> int:
-        """Give the most that a client of a domain may be allowed."""
+        """Return the largest limit of a client of a domain."""
         return MOST_PHASES if self.per == "phase" else size
 
 
 class MemoizedClient:
-    """Reports one person's answers, round after round, and limits what they tell.
+    """A client that reports one person's answers round after round, and limits what they reveal.
 
-    Made by :meth:`Memoized.client`. The state (:meth:`to_bytes`) holds the secret and which answers
-    were given: it belongs where the answers themselves would be kept, and nowhere else. It changes
-    only when a permanent answer is used for the first time. If it is lost, permanent answers are
-    drawn anew from a new secret, and the budget of the old ones is spent once more.
+    :meth:`Memoized.client` returns it. The state (:meth:`to_bytes`) holds the secret and the
+    answers given. Store it only where you would store the answers themselves. It changes only when
+    a permanent answer is used for the first time. If it is lost, permanent answers are drawn anew
+    from a new secret, and their budget is spent again.
 
-    A client must not be used by two threads at once, and cannot be copied or pickled: two with one
-    secret could spend twice what one may. Its state is stored, and read when the client is gone.
+    Two threads must not use a client at once. It cannot be copied or pickled: two clients with one
+    secret could spend twice the limit of one. Store its state instead, and read it when the client
+    is gone.
     """
 
     __slots__ = ("_memoized", "_most", "_past", "_secret")
@@ -121,27 +122,27 @@ class MemoizedClient:
 
     @property
     def values_given(self) -> int:
-        """How many permanent answers were used so far: different answers, or phases."""
+        """The number of permanent answers used so far: different answers, or phases."""
         return len(self._past.given)
 
     @property
     def max_values(self) -> int:
-        """How many permanent answers may be used: different answers, or phases."""
+        """The largest number of permanent answers: different answers, or phases."""
         return self._most
 
     @property
     def spent(self) -> float:
         """The budget spent so far: :meth:`Memoized.spent` of the permanent answers used.
 
-        Given which reports share a permanent answer. Who does not know that can find it out by and
-        by: :meth:`Memoized.spent_by_reports` of all reports bounds that.
+        It holds given which reports share a permanent answer. An observer who does not know this
+        can find it out over time; :meth:`Memoized.spent_by_reports` of all reports bounds that.
         """
         return self._memoized.spent(self.values_given)
 
     def report(self, value: Hashable, *, seed: int | None = None) -> Any:
-        """Make the report of this round.
+        """Return the report of this round.
 
-        Store :meth:`to_bytes` before the report of a new answer leaves, so that the limit holds
+        Store :meth:`to_bytes` before you send the report of a new answer, so that the limit holds
         whatever happens afterwards.
 
         Parameters
@@ -149,7 +150,7 @@ class MemoizedClient:
         value
             The answer of this round.
         seed
-            For tests only: of the instantaneous noise. The permanent answer takes none.
+            For tests only: the seed of the instantaneous noise. The permanent answer takes no seed.
 
         Returns
         -------
@@ -159,7 +160,7 @@ class MemoizedClient:
         Raises
         ------
         BudgetExceededError
-            If it would be one different answer too many; nothing is reported then.
+            If the number of different answers would exceed the limit; then nothing is reported.
         UnknownLabelError, CodeOutsideDomainError
             If the answer is not in the domain.
         """
@@ -175,10 +176,10 @@ class MemoizedClient:
         state: str | os.PathLike[str] | None = None,
         seed: int | None = None,
     ) -> bytes | None:
-        """Make the message of this round: what :meth:`turnout.Plan.report` makes of fresh reports.
+        """Return the message of this round, as :meth:`turnout.Plan.report` does for fresh reports.
 
-        Make one in a round and keep it, or that there is none; where sending fails, send that
-        message again.
+        Make one message in a round and keep it, or the fact that the person does not take part. If
+        sending fails, send that message again.
 
         Parameters
         ----------
@@ -187,38 +188,40 @@ class MemoizedClient:
         value
             The answer of this round.
         state
-            A file for the state. It is written before the message is returned, unless it holds the
-            state already: whole or not at all, and a new one readable by its owner only; then it is
-            only read. Threads and processes with one file take turns, and one whose client does not
-            know what the file says is refused. Who keeps the state elsewhere stores
-            :meth:`to_bytes` before the message of a new answer leaves.
+            A file for the state. It is written before the message is returned, whole or not at all,
+            and only its owner can read a new file. If it already holds the state, it is only read.
+            Threads and processes with one file take turns. A client that does not know the state in
+            the file is refused. If you keep the state elsewhere, store :meth:`to_bytes` before you
+            send the message of a new answer.
         seed
-            For tests only: of the coin and of the instantaneous noise, not of the message's nonce.
+            For tests only: the seed of the coin and of the instantaneous noise, not of the
+            message's nonce.
 
         Returns
         -------
         bytes or None
-            A line of JSON without its end (:doc:`/reference/formats`) for
+            A line of JSON without the line end (:doc:`/reference/formats`) for
             :meth:`turnout.Plan.gather`, or None if this person does not take part in this round:
             then nothing is sent, and nothing is spent.
 
         Raises
         ------
         PlanMismatchError
-            If the plan is of another oracle, or ``state`` a file of other permanent answers. Where
-            only ``first_epsilon`` or the instantaneous stage of the plan is another, permanent
-            answers stay the same: read the state again with its oracle, :meth:`from_bytes`.
+            If the plan has another oracle, or ``state`` is a file of other permanent answers. If
+            only ``first_epsilon`` or the instantaneous stage of the plan differs, permanent answers
+            stay the same: read the state again with the plan's oracle, :meth:`from_bytes`.
         PlanExpiredError
             If the plan has expired.
         BudgetExceededError
-            If it would be one different answer too many, whether the person takes part or not.
+            If the number of different answers would exceed the limit, whether the person takes part
+            or not.
         UnknownLabelError, CodeOutsideDomainError
             If the answer is not in the domain, whether the person takes part or not.
         InvalidValueError
-            If participation is personal, or ``state`` is the file of another client, or of one
-            that may give another number of answers.
+            If participation is personal, or ``state`` is the file of another client, or of a client
+            with another limit.
         CorruptDataError, UnsupportedVersionError
-            If ``state`` is a file that is no state of a client, or one of another version.
+            If ``state`` is not a file of a client's state, or has another version.
         InvalidTypeError
             If an argument is of the wrong type.
         OSError
@@ -227,11 +230,11 @@ class MemoizedClient:
 
         Notes
         -----
-        Who takes part is a coin of the plan, tossed anew in each round, that knows nothing of the
-        answer: silence says nothing about it. Nor does it protect: participation lowers neither
-        :attr:`Memoized.lifetime_epsilon` nor what one report spends, it only saves reports. A
-        device that falls silent after :class:`~turnout.errors.BudgetExceededError`, though, shows
-        in time that its answer changed. One that repeats its last answer does not.
+        Participation is a coin of the plan that is tossed anew in each round, independently of the
+        answer. So silence says nothing about the answer. Nor does participation protect: it lowers
+        neither :attr:`Memoized.lifetime_epsilon` nor what one report spends; it only saves reports.
+        However, a device that falls silent after :class:`~turnout.errors.BudgetExceededError` shows
+        over time that its answer changed. A device that repeats its last answer does not.
 
         Examples
         --------
@@ -266,7 +269,7 @@ class MemoizedClient:
         return message
 
     def _keep(self, path: Path) -> None:
-        """See to it that a file holds the state; refuse one that says what this client does not."""
+        """Make a file hold the state; refuse a file with a state unknown to this client."""
         # A file that holds it already needs neither a turn nor leave to write.
         if _there(path) != self.to_bytes():
             with turn(path):
@@ -283,15 +286,15 @@ class MemoizedClient:
                 raise type(error)(f"state {os.fspath(path)!r}: {error}") from error
             if kept._secret != self._secret or not self._past.knows(kept._past):
                 raise InvalidValueError(
-                    f"state must be the file of this client, got {os.fspath(path)!r}, which holds "
-                    "another secret or answers that this client has not given: begin with "
-                    "MemoizedClient.from_bytes of what is there"
+                    f"state must be the file of this client, got {os.fspath(path)!r}, which "
+                    "contains another secret, or answers that this client has not given: "
+                    "start with MemoizedClient.from_bytes of the file"
                 )
             if kept._most != self._most:
                 raise InvalidValueError(
-                    f"state must be the file of this client, got {os.fspath(path)!r}, which allows "
-                    f"{kept._most} {self._what}, not max_values = {self._most}: what was promised "
-                    "for a lifetime stays"
+                    f"state must be the file of this client, got {os.fspath(path)!r}, which "
+                    f"allows {kept._most} {self._what}, not max_values = {self._most}: the "
+                    "promise for a lifetime cannot change"
                 )
         with atomic_write(path, private=True) as temporary:
             temporary.write_bytes(data)
@@ -299,7 +302,7 @@ class MemoizedClient:
     def _round(
         self, value: Hashable, participation: Participation, seed: int | None
     ) -> tuple[Past, Reports]:
-        """Make the past after a round and its report, or none, and leave the state as it is."""
+        """Return the past after a round and its report, or None, without changing the state."""
         after = self._past.after(int(self._memoized.domain.to_codes([value])[0]))
         used = len(after.given)
         if used > self._most:
@@ -322,7 +325,7 @@ class MemoizedClient:
         Returns
         -------
         bytes
-            To be kept as secret as the answers.
+            The state, which must be kept as secret as the answers.
         """
         state = {
             "format": _STATE.format,
@@ -343,7 +346,7 @@ class MemoizedClient:
         memoized
             The oracle; its permanent answers must be those of the state.
         data
-            The state.
+            The bytes of the state.
 
         Returns
         -------
@@ -355,7 +358,7 @@ class MemoizedClient:
         PlanMismatchError
             If the state belongs to permanent answers of another oracle, domain or question.
         UnsupportedVersionError, CorruptDataError
-            If the bytes are of another version, truncated, altered, or no state.
+            If the bytes have another version, are truncated, altered, or not a state.
         InvalidTypeError
             If ``data`` is not bytes.
 
@@ -395,15 +398,16 @@ class MemoizedClient:
         raise CorruptDataError("not the state of a client")
 
     def __reduce__(self) -> NoReturn:
-        """Refuse to be pickled or copied: each of two clients would keep to the limit alone."""
+        """Refuse pickling and copying: two clients would each have the whole limit."""
         raise InvalidTypeError(
-            "a MemoizedClient cannot be copied or pickled, two with one secret could spend twice "
-            "what one may: keep its state in a file, message(..., state=path), or where to_bytes() "
-            "is stored, and read it with MemoizedClient.from_bytes when the first is gone"
+            "a MemoizedClient cannot be copied or pickled, because two clients with "
+            "one secret could spend twice the budget. Keep its state in a file with "
+            "message(..., state=path), or store to_bytes(), and read it with "
+            "MemoizedClient.from_bytes when the first client is gone"
         )
 
     def __repr__(self) -> str:
-        """Show what was spent; neither the secret nor the answers."""
+        """Show what was spent, but neither the secret nor the answers."""
         return (
             f"MemoizedClient({self._memoized!r}, {self.values_given} of {self._most} {self._what} "
             "given)"

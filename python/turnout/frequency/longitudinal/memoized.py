@@ -1,4 +1,4 @@
-"""An oracle behind which every answer has a permanent one, and what its rounds know together."""
+"""An oracle with permanent answers, and the variances of its rounds."""
 
 from __future__ import annotations
 
@@ -16,40 +16,41 @@ from turnout.participation import stated_participation
 
 
 class Memoized(PermanentAnswers):
-    """Randomize each answer once and for all, and that permanent answer afresh in every round.
+    """Randomize each answer once, and this permanent answer afresh in every round.
 
-    Fresh noise in every round averages out: after enough rounds everybody's answer is known. Here
-    the mean over many rounds tends to the *permanent answer*, which an oracle of the lifetime
-    epsilon made. It is never drawn again: it is derived from a secret that the client keeps, so
-    that it is the same after a restart, in a forked process and in a copy.
+    Fresh noise in every round averages out: after enough rounds everyone's answer is known. Here
+    the mean over many rounds tends to the *permanent answer*, which an oracle with the lifetime
+    epsilon made. It is never drawn again. It is derived from a secret that the client keeps, so it
+    is the same after a restart, in a forked process and in a copy.
 
-    As an oracle, ``randomize``, ``collect`` and ``simulate`` draw permanent answers that are
-    forgotten at once: one round on its own. Rounds of the same people go through :meth:`client`
-    (one person) or :meth:`report` (a population); their tallies are those of this oracle.
+    As methods of an oracle, ``randomize``, ``collect`` and ``simulate`` draw permanent answers that
+    are forgotten at once: a single round. Rounds of the same people go through :meth:`client` (one
+    person) or :meth:`report` (a population); their tallies are those of this oracle.
 
     Parameters
     ----------
     oracle
         The oracle that makes the permanent answer: direct encoding, symmetric or optimized unary
         encoding. Its epsilon is the lifetime budget of one unchanged answer. Or that epsilon as a
-        number; then ``domain`` and ``permanent`` say the rest.
+        number, together with ``domain`` and ``permanent``.
     domain
         The answers, if ``oracle`` is a number.
     first_epsilon
         The budget of one report; below the lifetime budget.
     instantaneous
-        The name of the oracle that randomizes the permanent answer; that of the permanent answer by
-        default. Of the two unary encodings either goes with either.
+        The name of the oracle that randomizes the permanent answer; by default that of the
+        permanent answer. The two unary encodings can be combined in any way.
     permanent
         The name of the oracle that makes the permanent answer, if ``oracle`` is a number.
     question
-        A word for what is asked. Two questions of one client with equal plans must have two words,
-        or equal answers to both would have one permanent answer, and show that they are equal.
+        A word for the question. Two questions of one client with equal plans must have different
+        words. Otherwise equal answers to both would have one permanent answer, which shows that
+        they are equal.
     permanent_per
-        ``"answer"``: one permanent answer for each different answer, as in RAPPOR; going back to an
-        earlier answer costs nothing, and shows in enough rounds. ``"phase"``: a new one whenever
-        the answer of a client changes, also if it changes back, so that a return looks like any
-        other change.
+        ``"answer"``: one permanent answer for each different answer, as in RAPPOR; returning to an
+        earlier answer costs nothing, and becomes visible after enough rounds. ``"phase"``: a new
+        permanent answer whenever the answer of a client changes, even if it changes back, so that a
+        return looks like any other change.
 
     Raises
     ------
@@ -60,22 +61,23 @@ class Memoized(PermanentAnswers):
 
     Notes
     -----
-    What holds, in exact numbers:
+    The guarantees, in exact numbers:
 
     * One report is ``first_epsilon``-private (:attr:`realized_epsilon`).
     * All reports of one unchanged answer together are :attr:`lifetime_epsilon`-private, however
       many rounds there are: they are a function of the permanent answer and of fresh noise.
-    * Rounds do not compose: two reports may say more than twice what one does, up to
+    * Rounds do not compose: two reports may reveal more than twice what one does, up to
       :attr:`lifetime_epsilon`, since they share the permanent answer. (Direct encoding of 300
       answers with budgets of 4 and 1: two reports spend 2.9.)
-    * ``d`` permanent answers spend ``d`` times as much, :meth:`spent`: whatever the answers are is
-      protected to that degree, *given which reports share a permanent answer*. By phase: given the
-      rounds in which the answer changes. By answer that does not suffice, for a return shows too:
-      with a lifetime epsilon of 1, reports of 0.5 and three answers, 15 reports each of a, b, a and
-      of a, b, c change in the same rounds, and delta at an epsilon of 3 is 0.56.
-    * Which reports share one is not protected: a permanent answer that differs from the last shows
-      in enough rounds. Between any two sequences of answers, changes and returns included, ``T``
-      reports spend at most :meth:`spent_by_reports`, about ``T`` times :attr:`round_epsilon`.
+    * ``d`` permanent answers spend ``d`` times as much, :meth:`spent`: all answers are protected to
+      that degree, *given which reports share a permanent answer*. By phase: given the rounds in
+      which the answer changes. By answer this is not enough, because a return is visible too: with
+      a lifetime epsilon of 1, reports of 0.5 and three answers, 15 reports each of a, b, a and of
+      a, b, c change in the same rounds, and delta at an epsilon of 3 is 0.56.
+    * It is not protected which reports share a permanent answer: a permanent answer that differs
+      from the last becomes visible after enough rounds. Between any two sequences of answers,
+      changes and returns included, ``T`` reports spend at most :meth:`spent_by_reports`, about
+      ``T`` times :attr:`round_epsilon`.
 
     Erlingsson, Pihur, Korolova, "RAPPOR: randomized aggregatable privacy-preserving ordinal
     response" (2014); the chains, called L-GRR, L-SUE, L-OUE, L-OSUE and L-SOUE, are those of
@@ -97,31 +99,31 @@ class Memoized(PermanentAnswers):
     name = "memoized"
 
     def client(self, secret: bytes | None = None, *, max_values: int = 1) -> MemoizedClient:
-        """Make the client of one person.
+        """Create the client of one person.
 
         Parameters
         ----------
         secret
             32 bytes that only this client knows; fresh from the operating system by default.
         max_values
-            How many permanent answers the client may use in its life, see :meth:`spent`: different
-            answers, or phases.
+            The number of permanent answers that the client may use in its life, see :meth:`spent`:
+            different answers, or phases.
 
         Returns
         -------
         MemoizedClient
-            Keep its :meth:`~MemoizedClient.to_bytes`.
+            The client. Store its :meth:`~MemoizedClient.to_bytes`.
 
         Raises
         ------
         InvalidValueError, InvalidTypeError
-            If the secret is not of 32 bytes, or the number is no number of answers.
+            If the secret does not have 32 bytes, or ``max_values`` is not a number of answers.
         """
         return MemoizedClient(self, secret, max_values=max_values)
 
 
 def permanent_variance(memoized: Memoized, true_counts: Any) -> Floats:
-    """Compute the variance that is left after any number of rounds.
+    """Compute the variance that remains after any number of rounds.
 
     It is also the covariance of the estimates ``"g"``, ``"c_hat"`` and ``"horvitz_thompson"`` of
     two rounds of the same nodes, at any common rate: the permanent answers are in both.
@@ -131,7 +133,7 @@ def permanent_variance(memoized: Memoized, true_counts: Any) -> Floats:
     memoized
         The oracle.
     true_counts
-        How many nodes hold each answer.
+        The number of nodes that hold each answer.
 
     Returns
     -------
@@ -141,7 +143,7 @@ def permanent_variance(memoized: Memoized, true_counts: Any) -> Floats:
     Raises
     ------
     InvalidValueError, InvalidTypeError
-        If an argument is not what it should be.
+        If an argument is of the wrong type or out of range.
 
     Notes
     -----
@@ -170,23 +172,23 @@ def rounds_variance(
     memoized
         The oracle.
     rounds
-        How many rounds the same nodes report in, without a change of answer.
+        The number of rounds in which the same nodes report, without a change of answer.
     true_counts
-        How many nodes hold each answer.
+        The number of nodes that hold each answer.
     rate
-        The rate of taking part in a round, drawn afresh in each.
+        The participation rate in a round, drawn afresh in each.
 
     Returns
     -------
     numpy.ndarray
         One variance for each answer, float64, in squared nodes, for ``"c_hat"`` and
         ``"horvitz_thompson"``: ``V/T + (1 - 1/T) P`` with the variance V of one round and the
-        variance P of :func:`permanent_variance`, below which no number of rounds leads.
+        variance P of :func:`permanent_variance`, below which more rounds do not lead.
 
     Raises
     ------
     InvalidValueError, InvalidTypeError
-        If an argument is not what it should be.
+        If an argument is of the wrong type or out of range.
 
     Examples
     --------

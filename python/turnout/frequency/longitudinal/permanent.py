@@ -1,4 +1,4 @@
-"""Permanent randomized answers, and the reports of them that every round makes afresh."""
+"""Permanent randomized answers, and their fresh reports in every round."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ SECRET_BYTES = 32
 
 
 class PermanentAnswers(FrequencyOracle):
-    """What :class:`Memoized` is but for its clients: both stages, their laws, and populations."""
+    """The part of :class:`Memoized` without clients: both stages, their laws, and populations."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class PermanentAnswers(FrequencyOracle):
         if isinstance(oracle, FrequencyOracle):
             if domain is not None or permanent is not None:
                 raise InvalidValueError(
-                    "domain and permanent are those of the oracle: give them with an epsilon only"
+                    "domain and permanent come from the oracle: pass them only with an epsilon"
                 )
             permanent, domain, epsilon = oracle.name, oracle.domain, oracle.epsilon
         else:
@@ -89,7 +89,7 @@ class PermanentAnswers(FrequencyOracle):
 
     @property
     def first_epsilon(self) -> float:
-        """The budget of one report that was asked for, in nats."""
+        """The requested budget of one report, in nats."""
         return self._first
 
     @property
@@ -104,7 +104,7 @@ class PermanentAnswers(FrequencyOracle):
 
     @property
     def question(self) -> str:
-        """A word for what is asked."""
+        """A word for the question."""
         return self._question
 
     @property
@@ -113,7 +113,7 @@ class PermanentAnswers(FrequencyOracle):
         return self._per
 
     def _stages(self) -> list[tuple[Fraction, Fraction]]:
-        """How likely each stage makes the answer's own mark of it, and of another: exactly."""
+        """Return the exact probabilities that each stage supports the own answer, and another."""
         if self._permanent == _DIRECT:
             others = self._domain.size - 1
             return [
@@ -135,12 +135,12 @@ class PermanentAnswers(FrequencyOracle):
 
     @property
     def realized_ratio(self) -> Fraction:
-        """The largest likelihood ratio of one report under two answers, exactly."""
+        """The exact largest likelihood ratio of one report under two answers."""
         return self._ratio(*self._through())
 
     @property
     def _lifetime_ratio(self) -> Fraction:
-        """The largest likelihood ratio of the permanent answer, and so of all reports, exactly."""
+        """The exact largest likelihood ratio of the permanent answer, and so of all reports."""
         return self._ratio(*self._stages()[0])
 
     @property
@@ -150,13 +150,13 @@ class PermanentAnswers(FrequencyOracle):
 
     @property
     def _lifetime_variation_ratio(self) -> VariationRatio:
-        """How much the permanent answer hides among other people's, for shuffled reports.
+        """The variation ratio of the permanent answer, for shuffled reports.
 
-        If every round is shuffled, all rounds together are made of the shuffled permanent answers
-        and of fresh noise, whoever takes part in which: so ``Shuffled(_lifetime_variation_ratio,
-        nodes)`` of :mod:`turnout.accounting` holds for all reports of unchanged answers. It is not
-        composed over rounds. The :attr:`variation_ratio` is that of one round on its own; rounds do
-        not compose, since they share the permanent answer.
+        If every round is shuffled, all rounds together are a function of the shuffled permanent
+        answers and of fresh noise, whoever takes part in which. So
+        ``Shuffled(_lifetime_variation_ratio, nodes)`` of :mod:`turnout.accounting` holds for all
+        reports of unchanged answers. It is not composed over rounds. The :attr:`variation_ratio` is
+        that of a single round; rounds do not compose, since they share the permanent answer.
 
         Examples
         --------
@@ -173,10 +173,10 @@ class PermanentAnswers(FrequencyOracle):
 
     @property
     def round_epsilon(self) -> float:
-        """What one more report may add between any two sequences of answers, rounded up.
+        """The epsilon that one more report may add between any two sequences of answers.
 
-        That of the instantaneous stage alone: the ratio of a report under two permanent answers.
-        :meth:`spent_by_reports` adds it up.
+        It is that of the instantaneous stage alone, from the ratio of a report under two permanent
+        answers, rounded up. :meth:`spent_by_reports` adds it up.
         """
         own, other = self._stages()[1]
         if self._permanent == _DIRECT:
@@ -186,7 +186,7 @@ class PermanentAnswers(FrequencyOracle):
         return logarithm_up(bit**self._domain.size)
 
     def spent(self, values: int) -> float:
-        """Give what the reports of so many permanent answers say, given which reports share one.
+        """Return the epsilon of some permanent answers, given which reports share one.
 
         Parameters
         ----------
@@ -206,7 +206,7 @@ class PermanentAnswers(FrequencyOracle):
         Raises
         ------
         InvalidValueError
-            If there are fewer than none.
+            If the number is negative.
 
         Examples
         --------
@@ -219,25 +219,25 @@ class PermanentAnswers(FrequencyOracle):
         return rounded_up(number * Fraction(self.lifetime_epsilon))
 
     def spent_by_reports(self, reports: int) -> float:
-        """Give what so many reports say between any two sequences of answers.
+        """Return the epsilon of some reports between any two sequences of answers.
 
-        Whatever the answers are, whenever they change or return, and nothing of that being known.
+        It holds for any answers and for any changes and returns, without knowledge of them.
 
         Parameters
         ----------
         reports
-            How many reports there are.
+            The number of reports.
 
         Returns
         -------
         float
             :attr:`realized_epsilon` for one of them and :attr:`round_epsilon` for each other one,
-            rounded up. It grows without end: enough reports show when an answer changes.
+            rounded up. It grows without limit: enough reports reveal when an answer changes.
 
         Raises
         ------
         InvalidValueError
-            If there are fewer than none.
+            If the number is negative.
 
         Examples
         --------
@@ -260,8 +260,8 @@ class PermanentAnswers(FrequencyOracle):
         """The covariance of two reports of a node about its own answer, and about another.
 
         Of ``(1[report supports] - q*) / (p* - q*)``, where the answer is unchanged: ``r (1 - r) /
-        (p1 - q1)^2`` with ``r`` the probability that the permanent answer supports it. Where it has
-        changed, there is none.
+        (p1 - q1)^2`` with ``r`` the probability that the permanent answer supports it. If it has
+        changed, the covariance is zero.
         """
         own, other = self._stages()[0]
         scale = (own - other) ** 2
@@ -273,7 +273,7 @@ class PermanentAnswers(FrequencyOracle):
         return self.context
 
     def _permanent_variances(self, coefficients: Floats, held: Floats) -> Floats:
-        """Give the covariances of sums: the variances of what the permanent answers say of them."""
+        """Return the covariances of sums, which are the variances from the permanent answers."""
         p, q = (float(each) for each in self._stages()[0])
         squares, total = (coefficients**2).sum(axis=1), coefficients.sum(axis=1)
         own_squares, own = coefficients**2 @ held, coefficients @ held
@@ -301,7 +301,7 @@ class PermanentAnswers(FrequencyOracle):
 
     @property
     def report_dtype(self) -> np.dtype[Any]:
-        """The type of the integers that a report is made of."""
+        """The type of the integers of a report."""
         return np.dtype(np.uint32 if self._permanent == _DIRECT else np.uint64)
 
     @property
@@ -310,19 +310,19 @@ class PermanentAnswers(FrequencyOracle):
         return () if self._permanent == _DIRECT else (-(-self._domain.size // 64),)
 
     def improbable(self, reports: Array) -> Truths:
-        """Say which rows have far too many or too few ones for a report of an honest node."""
+        """Return which rows have far too many or too few ones for an honest node."""
         if self._permanent == _DIRECT:
             return super().improbable(reports)
         return rows_of_bits(reports, self._domain.size, float(self._through()[1]))
 
     @cached_property
     def context(self) -> bytes:
-        """32 bytes that permanent answers depend on, beside secret and answer.
+        """The 32 bytes that permanent answers depend on, besides secret and answer.
 
-        SHA-256 of what makes the permanent answer: its oracle, the realised probabilities, the
-        domain, the question, and that there is one for each phase if there is. Neither
-        ``first_epsilon`` nor the instantaneous stage is among it: they may be changed, and the
-        permanent answers stay. Each phase has a context of its own, made from this one.
+        They are the SHA-256 of what determines the permanent answer: its oracle, the realised
+        probabilities, the domain, the question, and whether there is one for each phase. Neither
+        ``first_epsilon`` nor the instantaneous stage is included: if you change them, the permanent
+        answers stay. Each phase has its own context, derived from this one.
         """
         what = {
             "format": "turnout-permanent-answer",
@@ -342,7 +342,7 @@ class PermanentAnswers(FrequencyOracle):
     ) -> Array:
         """Derive the permanent answers of a population.
 
-        Whoever knows them knows more than all reports together can say.
+        Anyone who knows them knows more than all reports together can reveal.
 
         Parameters
         ----------
@@ -351,8 +351,8 @@ class PermanentAnswers(FrequencyOracle):
         secrets
             uint8 of shape (n, 32): one secret for each node.
         phases
-            The number of the phase that each node is in, or one for all, from 0; the first if None.
-            Only where permanent answers are drawn for phases (:attr:`permanent_per`).
+            The number of the phase of each node, or one for all, from 0; the first if None. Only
+            where permanent answers are drawn for phases (:attr:`permanent_per`).
 
         Returns
         -------
@@ -363,7 +363,7 @@ class PermanentAnswers(FrequencyOracle):
         ------
         TurnoutError
             If an answer is not in the domain, there is not one secret for each node, or phases are
-            no such numbers.
+            not such numbers.
         """
         codes = self._domain.to_codes(values)
         array = np.ascontiguousarray(secrets)
@@ -394,16 +394,17 @@ class PermanentAnswers(FrequencyOracle):
         participation: Participation | float | None = None,
         seed: int | None = None,
     ) -> Reports:
-        """Make one round of reports of a population.
+        """Return one round of reports of a population.
 
         Parameters
         ----------
         permanent_answers
-            What :meth:`permanent_answers` gave.
+            The result of :meth:`permanent_answers`.
         participation
             Who takes part in this round; everyone by default.
         seed
-            For tests and simulations only; another one in each round, or the rounds are equal.
+            For tests and simulations only. Pass a different one in each round, or the rounds are
+            equal.
 
         Returns
         -------
@@ -413,7 +414,7 @@ class PermanentAnswers(FrequencyOracle):
         Raises
         ------
         TurnoutError
-            If these are no permanent answers, or the participation does not fit them.
+            If these are not permanent answers, or the participation does not fit them.
 
         Examples
         --------
@@ -445,7 +446,7 @@ class PermanentAnswers(FrequencyOracle):
         )
 
     def parameters(self) -> dict[str, Any]:
-        """Name what the constructor takes beyond epsilon and the domain, in terms of JSON."""
+        """Return the constructor's other parameters as JSON values, without epsilon and domain."""
         return {
             "first_epsilon": self._first,
             "instantaneous": self._instantaneous,

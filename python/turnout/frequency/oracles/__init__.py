@@ -1,5 +1,5 @@
 """The frequency oracles, one family a module.
 
 A module that defines a subclass of :class:`~turnout.frequency.oracle.FrequencyOracle` with a
-``name`` makes it known to plans and files; :mod:`turnout.frequency` imports all of them.
+``name`` registers it for plans and files; :mod:`turnout.frequency` imports all of them.
 """

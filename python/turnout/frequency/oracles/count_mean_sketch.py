@@ -18,7 +18,7 @@ from turnout.frequency.oracles.hashing import FUNCTIONS, HashedOracle
 
 
 class _Sketch(HashedOracle):
-    """A sketch of rows of either kind."""
+    """Base class of both sketches."""
 
     _kind: ClassVar[type[_Rows] | type[_Entries]]
 
@@ -51,7 +51,7 @@ class _Sketch(HashedOracle):
         return int(self._core.buckets)
 
     def parameters(self) -> dict[str, Any]:
-        """Name what the constructor takes beyond epsilon and the domain, in terms of JSON."""
+        """Return the constructor's other parameters as JSON values, without epsilon and domain."""
         return {"hashes": self.hashes, "width": self.width}
 
 
@@ -60,10 +60,10 @@ class CountMeanSketch(_Sketch):
 
     The bit of the answer's bucket is one with probability ``p* = e^(eps/2) / (1 + e^(eps/2))`` and
     every other with ``q = 1 - p*``; other answers share the bucket with probability ``1 / w``, so
-    that ``q* = q + (p* - q) / w`` on the average over the functions. The probabilities are realised
-    as whole numbers of 64-bit words from a cryptographic generator, and the likelihood ratio of
-    rows is at most ``e^eps``, exactly. For very large domains: a tally costs ``hashes`` evaluations
-    for each answer, for any number of reports. The shared functions add the error of
+    that ``q* = q + (p* - q) / w`` on average over the functions. The probabilities are realised as
+    whole numbers of 64-bit words from a cryptographic generator. The likelihood ratio of rows is at
+    most ``e^eps``, exactly. The oracle is for very large domains: a tally costs ``hashes``
+    evaluations for each answer, for any number of reports. The shared functions add the error of
     :meth:`pool_variance`.
 
     Parameters
@@ -85,8 +85,8 @@ class CountMeanSketch(_Sketch):
     InvalidTypeError
         If an argument is of the wrong type.
     InvalidValueError
-        If an argument is out of range, or epsilon so small (below 2^-30 or so) that reports would
-        say nothing.
+        If an argument is out of range, or epsilon is so small (below 2^-30 or so) that reports
+        would say nothing.
 
     Notes
     -----
@@ -112,7 +112,7 @@ class CountMeanSketch(_Sketch):
 
     @property
     def realized_ratio(self) -> Fraction:
-        """The largest likelihood ratio of a report under two answers, exactly; at most e^eps."""
+        """The exact largest likelihood ratio of a report under two answers; at most e^eps."""
         flips = self._core.flip_words
         return Fraction(2**64 - flips, flips) ** 2
 
@@ -123,11 +123,11 @@ class CountMeanSketch(_Sketch):
 
     @property
     def report_bits(self) -> int:
-        """The size of a report in bits: of the number of the function, and of the row."""
+        """The size of a report in bits: the number of the function, and the row."""
         return (self.hashes - 1).bit_length() + self.width
 
     def improbable(self, reports: Array) -> Truths:
-        """Say which reports have far too many or too few ones for an honest node."""
+        """Return which reports have far too many or too few ones for an honest node."""
         return rows_of_bits(reports[:, 1:], self.width, self._core.flip_words / 2**64)
 
 
@@ -137,10 +137,10 @@ class HadamardCountMeanSketch(_Sketch):
     A report names a function, a row of the Hadamard matrix of order ``w``, and the entry of that
     row in the column of the answer's bucket, kept with probability
     ``p* = e^eps / (e^eps + 1)``. It supports the answers whose buckets have that entry: half of
-    those in other buckets, so that ``q* = (1/2) (1 - 1/w) + p* / w`` on the average over the
-    functions. The probabilities are realised as whole numbers of 64-bit words from a cryptographic
-    generator, and the likelihood ratio is at most ``e^eps``, exactly. Reports of a few bits for
-    very large domains: a tally costs ``hashes`` evaluations for each answer, for any number of
+    those in other buckets, so that ``q* = (1/2) (1 - 1/w) + p* / w`` on average over the functions.
+    The probabilities are realised as whole numbers of 64-bit words from a cryptographic generator,
+    and the likelihood ratio is at most ``e^eps``, exactly. The oracle is for very large domains and
+    reports of a few bits: a tally costs ``hashes`` evaluations for each answer, for any number of
     reports. The shared functions add the error of :meth:`pool_variance`.
 
     Parameters
@@ -162,8 +162,8 @@ class HadamardCountMeanSketch(_Sketch):
     InvalidTypeError
         If an argument is of the wrong type.
     InvalidValueError
-        If an argument is out of range, or epsilon so small (below 2^-32 or so) that reports would
-        say nothing.
+        If an argument is out of range, or epsilon is so small (below 2^-32 or so) that reports
+        would say nothing.
 
     Notes
     -----
@@ -189,5 +189,5 @@ class HadamardCountMeanSketch(_Sketch):
 
     @property
     def report_bits(self) -> int:
-        """The size of a report in bits: of function, row and entry together."""
+        """The size of a report in bits: function, row and entry together."""
         return (2 * self.hashes * self.width - 1).bit_length()

@@ -26,8 +26,8 @@ class DirectEncoding(FrequencyOracle):
 
     ``p* = e^eps / (e^eps + k - 1)`` and ``q* = 1 / (e^eps + k - 1)`` for ``k`` answers. Both are
     realised as whole numbers of 64-bit words from a cryptographic generator, rounded so that the
-    likelihood ratio is at most ``e^eps``, exactly. Best for small domains: other oracles have a
-    smaller variance once ``k > 3 e^eps + 2``.
+    likelihood ratio is at most ``e^eps``, exactly. It is best for small domains: other oracles have
+    a smaller variance if ``k > 3 e^eps + 2``.
 
     Parameters
     ----------
@@ -66,9 +66,9 @@ class DirectEncoding(FrequencyOracle):
 
     @property
     def variation_ratio(self) -> VariationRatio:
-        """How much a report hides among other people's: each answer has q* in common with all.
+        """The variation ratio of a report: each answer has q* in common with all others.
 
-        Exact in the realised probabilities.
+        It is exact for the realised probabilities.
         """
         own, other = self._core.words
         # Words that stand for no answer are drawn again.
@@ -82,12 +82,12 @@ class DirectEncoding(FrequencyOracle):
 
     @property
     def _pair_support(self) -> PairSupport:
-        """What a report says about two answers at once: it supports one answer alone."""
+        """The joint support of two answers: a report supports only one answer."""
         return PairSupport.alike(0.0, 0.0)
 
     @property
     def _told_apart(self) -> ToldApart:
-        """What can be counted among shuffled reports: those of two answers."""
+        """The counts that shuffled reports reveal: the numbers of reports of two answers."""
         own, other = self.support_probabilities
         return ToldApart(own, other, other if self._domain.size > 2 else None)
 
@@ -97,7 +97,7 @@ class DirectEncoding(FrequencyOracle):
         return (self._domain.size - 1).bit_length()
 
     def _count_by_group(self, reports: Array, groups: Integers, number: int) -> list[Counts] | None:
-        """Count the joint table of groups and codes in one go, if it is small."""
+        """Count the joint table of groups and codes at once, if it is small."""
         size = self._domain.size
         cells = size * number
         if cells > max(_CELLS, _CELLS_PER_REPORT * len(reports)):
@@ -107,17 +107,17 @@ class DirectEncoding(FrequencyOracle):
         return [Counts(row, int(row.sum())) for row in table]
 
     def check_reports(self, reports: Array) -> None:
-        """Refuse reports that name no answer of the domain.
+        """Refuse reports that do not name an answer of the domain.
 
         Raises
         ------
         CodeOutsideDomainError
-            If there is one, with its position.
+            If there is one; the error gives its position.
         """
         self._domain._check_codes("codes", reports)
 
     def _refuse_range(self, reports: Array) -> NoReturn:
-        """Refuse reports with a number that :attr:`report_dtype` does not hold."""
+        """Refuse reports with a number that does not fit into :attr:`report_dtype`."""
         self._domain._check_codes("codes", reports)
         super()._refuse_range(reports)
 
@@ -127,7 +127,7 @@ class DirectEncoding(FrequencyOracle):
         Raises
         ------
         InvalidValueError
-            If they do not.
+            If they do not add up.
         """
         total = _arrays.total(support)
         if total != received:

@@ -1,4 +1,4 @@
-"""Hadamard response: one short integer a report, for domains of any size."""
+"""Hadamard response: one short integer for each report, for domains of any size."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from turnout.frequency.oracle import FrequencyOracle
 
 
 class HadamardResponse(FrequencyOracle):
-    """Report a number that is likelier to have an even number of bits in common with the answer.
+    """Report a number that is likelier to share an even number of bits with the answer.
 
     A report is an integer below ``K``, the least power of two above the number ``k`` of answers. It
     supports the answer of code ``x`` if it has an even number of set bits in common with ``x + 1``,
-    as half of all reports do. The own half is taken with probability ``p* = e^eps / (e^eps + 1)``,
-    and a report in it uniformly; any other fixed answer is supported with ``q* = 1/2``.
+    as half of all reports do. The half of the own answer is taken with probability ``p* = e^eps /
+    (e^eps + 1)``, and a report in it is drawn uniformly; any other fixed answer is supported with
+    ``q* = 1/2``.
 
     Parameters
     ----------
@@ -38,12 +39,12 @@ class HadamardResponse(FrequencyOracle):
     Acharya, Sun, Zhang, "Hadamard response: estimating distributions privately, efficiently, and
     with little communication" (2019), in its form for high privacy.
 
-    The bits of a 64-bit word that are not the report decide between the halves, so the realised
-    likelihood ratio, always at most ``e^eps``, is the closest that ``64 - log2 K`` bits allow. The
-    variance of a rare answer's frequency from ``n`` reports is
-    ``(e^eps + 1)^2 / (e^eps - 1)^2 / n``: 9 % above that of subset selection at an epsilon of 0.5
-    and 100 answers, closer below, but never less than ``1 / n``, where others are from an epsilon
-    of about 1.8 on. A tally costs ``K log2 K`` additions beside the counting of reports.
+    The bits of a 64-bit word that are not the report decide between the halves. So the realised
+    likelihood ratio is the closest that ``64 - log2 K`` bits allow, and always at most ``e^eps``.
+    The variance of a rare answer's frequency from ``n`` reports is ``(e^eps + 1)^2 / (e^eps - 1)^2
+    / n``: 9 % above that of subset selection at an epsilon of 0.5 and 100 answers, closer below,
+    but never less than ``1 / n``, which others are below from an epsilon of about 1.8 on. A tally
+    costs ``K log2 K`` additions besides the counting of reports.
 
     Examples
     --------
@@ -59,7 +60,7 @@ class HadamardResponse(FrequencyOracle):
 
     @staticmethod
     def _compiled(epsilon: float, size: int) -> Any:
-        """Make the kernel of the narrowest reports."""
+        """Create the kernel with the narrowest reports."""
         if size < 2**8:
             return _core.HadamardResponse8(epsilon, size)
         if size < 2**16:
@@ -68,12 +69,12 @@ class HadamardResponse(FrequencyOracle):
 
     @property
     def _report_count(self) -> int:
-        """The number of different reports: ``K``."""
+        """The number of distinct reports: ``K``."""
         return int(self._core.report_count)
 
     @property
     def _pair_support(self) -> PairSupport:
-        """What a report says about two answers at once.
+        """The joint support of two answers by a report.
 
         A report that agrees with two of three aligned answers agrees with the third.
         """

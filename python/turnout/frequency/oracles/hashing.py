@@ -1,4 +1,4 @@
-"""What oracles that hash the answers have in common."""
+"""The base class of oracles that hash answers."""
 
 from __future__ import annotations
 
@@ -18,40 +18,40 @@ FUNCTIONS: Final = 0
 
 
 class HashedOracle(FrequencyOracle):
-    """Base class of the oracles whose reports are about the bucket of a hashed answer.
+    """Base class of oracles that report about the bucket of a hashed answer.
 
-    A hash function maps the residue of a polynomial of the code modulo a prime to one of ``g``
-    buckets, intervals whose lengths differ by at most one. Functions that come with a report are
-    lines, and those that all reports share are parabolas, with uniform coefficients: buckets of two
-    (of three) different answers are exactly independent (Carter, Wegman, "Universal classes of hash
-    functions", 1979).
+    A hash function evaluates a polynomial of the code modulo a prime and maps the residue to one of
+    ``g`` buckets. Buckets are intervals whose lengths differ by at most one. Functions that come
+    with a report are lines, and functions that all reports share are parabolas, with uniform
+    coefficients. So the buckets of two (of three) different answers are exactly independent
+    (Carter, Wegman, "Universal classes of hash functions", 1979).
     """
 
     #: How many functions all reports share; None if each has its own.
     _shared: int | None
 
     def _refuse_counting(self) -> None:
-        """Refuse to be counted by a database, where no group-by over reports can.
+        """Refuse counting by a database if no group-by over reports can do it.
 
         Raises
         ------
         InvalidValueError
-            If every report has a hash function of its own, or many bits beside it.
+            If every report has its own hash function, or many bits beside it.
         """
         name = type(self).__name__
         if self._shared is None:
             raise InvalidValueError(
-                f"{name} has a hash function of its own in every report, so that counts do not say "
-                "which answers the reports support: use oracle.tally(reports)"
+                f"{name} has a hash function of its own in every report, so counts do not "
+                "show which answers the reports support: use oracle.tally(reports)"
             )
         if self.report_shape:
             raise InvalidValueError(
-                f"{name} has a hash function and many bits in a report, so that hardly two are "
-                "equal and counts of them are no shorter: use oracle.tally(reports)"
+                f"{name} has a hash function and many bits in a report, so hardly two "
+                "reports are equal, and counts are not shorter: use oracle.tally(reports)"
             )
 
     def _collisions(self, answers: int) -> Fraction:
-        """Give the probability that so many different answers have the same bucket."""
+        """Return the probability that a number of different answers have the same bucket."""
         modulus, buckets = self._core.modulus, self._core.buckets
         short, long = divmod(modulus, buckets)
         equal = long * (short + 1) ** answers + (buckets - long) * short**answers
@@ -59,11 +59,11 @@ class HashedOracle(FrequencyOracle):
 
     @property
     def variation_ratio(self) -> VariationRatio:
-        """How much a report hides among other people's, for :class:`turnout.accounting.Shuffled`.
+        """The variation ratio of a report, for :class:`turnout.accounting.Shuffled`.
 
-        As for every pure oracle; with functions that all reports share, two answers may be in
-        different buckets in all of them, and then the laws of their reports are further apart than
-        ``p* - q*``, which is an average over the functions: by a factor ``1 / (1 - c)`` with the
+        It is that of every pure oracle, unless all reports share functions. Then two answers may be
+        in different buckets in all functions, and the laws of their reports are further apart than
+        ``p* - q*``, which is an average over the functions. The factor is ``1 / (1 - c)`` with the
         probability ``c`` of a collision.
         """
         if self._shared is None:
@@ -74,32 +74,32 @@ class HashedOracle(FrequencyOracle):
 
     @property
     def _told_apart(self) -> ToldApart | None:
-        """As for every pure oracle; None with functions that all reports share."""
+        """The sets of a pure oracle; None with functions that all reports share."""
         return super()._told_apart if self._shared is None else None
 
     def pool_variance(self, true_counts: Any) -> Floats:
-        """Compute what the choice of the shared hash functions adds to the variance of counts.
+        """Compute the variance of counts that comes from the choice of shared hash functions.
 
-        Answers that collide more often than expected in the functions of a pool are taken for each
-        other, in every report: this error does not average out over reports, nor over
-        collections with the same functions. Its mean over all pools is zero.
-        :func:`turnout.estimator_variance`, standard errors and intervals take it in.
+        Answers that collide more often than expected in the functions of a pool are confused in
+        every report. This error does not average out over reports, nor over collections with the
+        same functions. Its mean over all pools is zero. :func:`turnout.estimator_variance`,
+        standard errors and intervals include it.
 
         Parameters
         ----------
         true_counts
-            How many nodes hold each answer, in the order of the domain.
+            The number of nodes that hold each answer, in the order of the domain.
 
         Returns
         -------
         numpy.ndarray
             One variance of the estimated count for each answer, float64, in squared nodes; zero if
-            every report has a function of its own.
+            every report has its own function.
 
         Raises
         ------
         InvalidValueError
-            If a count is negative or no whole number, or there is not one for each answer.
+            If a count is negative or not a whole number, or there is not one for each answer.
         InvalidTypeError
             If ``true_counts`` is not a sequence of numbers.
 
@@ -113,8 +113,8 @@ class HashedOracle(FrequencyOracle):
 
         ``[(c - c^2) sum F_x (F_x - 1) + (c_3 - c^2) sum F_x F_y] / (m (1 - c)^2)``,
 
-        over ``x != i``, and ``y`` other than both. Since ``c_3`` is as good as ``c^2`` that is
-        nearly ``sum F_x^2 / (m (g - 1))``. It is exact for the estimators ``"g"``, ``"c_hat"`` and
+        over ``x != i``, and ``y`` other than both. Since ``c_3`` is almost ``c^2``, this is nearly
+        ``sum F_x^2 / (m (g - 1))``. It is exact for the estimators ``"g"``, ``"c_hat"`` and
         ``"horvitz_thompson"`` whatever the participation, and for ``"hajek"`` if everyone takes
         part; otherwise Hajek's is slightly smaller.
 
@@ -133,7 +133,7 @@ class HashedOracle(FrequencyOracle):
         return variances
 
     def _shared_variance(self, total: Any, squares: Any) -> Any:
-        """Give the variance from the sum of the other answers' counts and that of their squares."""
+        """Return the variance from the sums of the other answers' counts and of their squares."""
         if self._shared is None:
             return 0.0 * total
         two, three = self._collisions(2), self._collisions(3)

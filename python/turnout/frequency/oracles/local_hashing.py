@@ -1,4 +1,4 @@
-"""Local hashing: a hash function of the node's own choice, and a randomized bucket."""
+"""Local hashing: a hash function that the node chooses, and a randomized bucket."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _MOST = 2**20
 class _LocalHashing(HashedOracle):
     """Local hashing with any number of buckets.
 
-    A linear function that takes two codes to one of more than two buckets is likelier to take a
-    code between them there too, and functions that all reports share take some codes together in
-    all reports: then pair probabilities are not the same for all answers.
+    A linear function that maps two codes to the same of more than two buckets is likelier to map a
+    code between them there too. Functions that all reports share map some codes to the same bucket
+    in all reports. In both cases pair probabilities are not the same for all answers.
     """
 
     #: How many buckets are asked for: as many as are best, if None.
@@ -60,21 +60,21 @@ class _LocalHashing(HashedOracle):
 
     @property
     def report_bits(self) -> int:
-        """The size of a report in bits: of function and bucket together."""
+        """The size of a report in bits: function and bucket together."""
         if isinstance(self._core, _core.LocalHashing):
             return self._core.report_bits
         return (self._shared * self.buckets - 1).bit_length() if self._shared else 0
 
     def parameters(self) -> dict[str, Any]:
-        """Name what the constructor takes beyond epsilon and the domain, in terms of JSON."""
+        """Return the constructor's other parameters as JSON values, without epsilon and domain."""
         return {} if self._shared is None else {"hashes": self._shared}
 
 
 class BinaryLocalHashing(_LocalHashing):
     """Report one randomized bit of the answer, and the hash function that gave it.
 
-    The answer's bucket, 0 or 1, is kept with probability ``p* = e^eps / (e^eps + 1)``; of other
-    answers half share the bucket, so that ``q* = 1/2``. Both are realised as whole numbers of
+    The answer's bucket, 0 or 1, is kept with probability ``p* = e^eps / (e^eps + 1)``; half of the
+    other answers share the bucket, so that ``q* = 1/2``. Both are realised as whole numbers of
     64-bit words from a cryptographic generator, and the likelihood ratio is at most ``e^eps``,
     exactly. The functions do not depend on anybody's answer.
 
@@ -86,8 +86,8 @@ class BinaryLocalHashing(_LocalHashing):
         The answers, or their number ``k``: then the codes ``0 .. k - 1`` are the answers. At most
         ``2^31 - 1``.
     hashes
-        If given, reports share this many public functions, at most 2^20, instead of each having its
-        own: a tally then costs ``hashes * k`` evaluations for any number of reports, and adds
+        If given, all reports share this many public functions, at most 2^20, instead of having
+        their own. Then a tally costs ``hashes * k`` evaluations for any number of reports, and adds
         the error of :meth:`pool_variance`.
 
     Raises
@@ -119,7 +119,7 @@ class BinaryLocalHashing(_LocalHashing):
 
     @property
     def _pair_support(self) -> PairSupport | None:
-        """What a report says about two answers at once, if it has a function of its own."""
+        """The joint support of two answers by a report, if it has its own function."""
         return PairSupport.independent(self._score_moments) if self._shared is None else None
 
 
@@ -127,35 +127,35 @@ class OptimizedLocalHashing(_LocalHashing):
     """Report a randomized bucket of the answer, and the hash function that gave it.
 
     The answer's bucket, one of ``g``, is kept with probability
-    ``p* = e^eps / (e^eps + g - 1)``; of other answers one in ``g`` shares the bucket, so that
+    ``p* = e^eps / (e^eps + g - 1)``; one in ``g`` of the other answers shares the bucket, so that
     ``q* = 1 / g``. Both are realised as whole numbers of 64-bit words from a cryptographic
     generator, and the likelihood ratio is at most ``e^eps``, exactly. The functions do not depend
-    on anybody's answer. The variance does not grow with the domain; a tally costs a look at every
-    answer for every report.
+    on anybody's answer. The variance does not grow with the domain. A tally checks every answer for
+    every report.
 
     Parameters
     ----------
     epsilon
         The privacy parameter of a report, in nats: finite, above 0, at most 42.
     domain
-        The answers, or their number ``k``: then the codes ``0 .. k - 1`` are the answers. The more
-        buckets, the fewer answers the functions of 64-bit reports tell apart: 2^31 - 1 with up to 4
+        The answers, or their number ``k``: then the codes ``0 .. k - 1`` are the answers. With more
+        buckets, the functions of 64-bit reports distinguish fewer answers: 2^31 - 1 with up to 4
         buckets, about 2^30 with 8, 2^29 with 32, and so on.
     buckets
-        The number of buckets ``g``, from 2 to 2^20; by default the one of least variance, next to
-        ``e^eps + 1``, or the largest power of two below that the domain allows.
+        The number of buckets ``g``, from 2 to 2^20; by default the number of least variance, close
+        to ``e^eps + 1``, or the largest smaller power of two that the domain allows.
     hashes
-        If given, reports share this many public functions, at most 2^20, instead of each having its
-        own: a tally then costs ``hashes * k`` evaluations for any number of reports, and adds
-        the error of :meth:`pool_variance`. Domains have up to ``2^31 - 1`` answers then.
+        If given, all reports share this many public functions, at most 2^20, instead of having
+        their own. Then a tally costs ``hashes * k`` evaluations for any number of reports, and adds
+        the error of :meth:`pool_variance`. Then domains have up to ``2^31 - 1`` answers.
 
     Raises
     ------
     InvalidTypeError
         If an argument is of the wrong type.
     InvalidValueError
-        If an argument is out of range, or the domain has more answers than the functions tell
-        apart.
+        If an argument is out of range, or the domain has more answers than the functions
+        distinguish.
 
     Notes
     -----
@@ -193,5 +193,5 @@ class OptimizedLocalHashing(_LocalHashing):
         super().__init__(epsilon, domain, hashes=hashes)
 
     def parameters(self) -> dict[str, Any]:
-        """Name what the constructor takes beyond epsilon and the domain, in terms of JSON."""
+        """Return the constructor's other parameters as JSON values, without epsilon and domain."""
         return {"buckets": self.buckets, **super().parameters()}

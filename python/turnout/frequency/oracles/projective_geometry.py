@@ -1,4 +1,4 @@
-"""Projective geometry response: nearly the least variance at one short integer a report."""
+"""Projective geometry response: nearly the least variance with one short integer a report."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class ProjectiveGeometryResponse(FrequencyOracle):
         The answers, at most ``2^31 - 1``, or their number ``k``: then the codes ``0 .. k - 1`` are
         the answers.
     field_size
-        The prime ``r``. By default the one with the smallest variance of those that need at most
-        ``2^20`` points, or 16 times as many points as there are answers: mostly next to
+        The prime ``r``. By default the prime of smallest variance among those that need at most
+        ``2^20`` points, or 16 times as many points as there are answers; it is mostly close to
         ``e^eps + 1``. The number of coordinates is the least, from two, with ``K >= k``.
 
     Raises
@@ -39,18 +39,18 @@ class ProjectiveGeometryResponse(FrequencyOracle):
         If an argument is of the wrong type.
     InvalidValueError
         If epsilon is out of range, or so small (below 2^-32 or so) that reports would say nothing;
-        if the size of the field is no prime, needs 2^31 points or more, or is far too small for
+        if the size of the field is not a prime, needs 2^31 points or more, or is far too small for
         epsilon.
 
     Notes
     -----
     Feldman, Nelson, Nguyen, Talwar, "Private frequency estimation via projective geometry" (2022).
-    Two coordinates give direct encoding, whatever the field. In more, a point that lies in the
-    hyperplanes of two answers lies in that of a third, for some three: pairs of answers are not
+    Two coordinates give direct encoding, whatever the field. With more coordinates, for some three
+    answers, a point in the hyperplanes of two is in that of the third. So pairs of answers are not
     alike, and :func:`turnout.ordered` needs the reports.
 
-    Which domains it pays for, from the exact variances of a rare answer's frequency times the
-    number of reports, and the size of a report in bits:
+    The table shows for which domains it is best: the exact variance of a rare answer's frequency
+    times the number of reports, and the size of a report in bits:
 
     ======= ======= ========================= ================ =============== ==================
     k       epsilon this one                  subset selection local hashing   Hadamard response
@@ -65,13 +65,14 @@ class ProjectiveGeometryResponse(FrequencyOracle):
     100,000 4       0.0761, 18 bits (r = 53)  0.0760           0.0760          1.076
     ======= ======= ========================= ================ =============== ==================
 
-    The variance is within 4 % of subset selection's in all these cases, and so is local hashing's
-    but for small domains at a large epsilon. A report is as short as Hadamard response's, and what
-    a tally takes once the reports are counted depends on the number of points, not on that of the
-    reports: below 1 ms for 1000 answers and some 20 ms for 100,000 on two cores, where local
-    hashing looks at every report once for each answer. So it pays from where direct encoding ends,
-    about ``3 e^eps + 2`` answers, whenever reports are many and must be short. Hadamard response
-    makes reports three to seven times as fast and is nearly as good up to an epsilon of 0.5.
+    The variance is within 4 % of that of subset selection in all these cases, and so is that of
+    local hashing except for small domains at a large epsilon. A report is as short as that of
+    Hadamard response. Once the reports are counted, the time of a tally depends on the number of
+    points, not of reports: below 1 ms for 1000 answers and some 20 ms for 100,000 on two cores.
+    Local hashing checks every report once for each answer. So use it from about ``3 e^eps + 2``
+    answers on, where direct encoding is no longer best, if reports are many and must be short.
+    Hadamard response makes reports three to seven times as fast and is nearly as good up to an
+    epsilon of 0.5.
 
     Examples
     --------
@@ -115,7 +116,7 @@ class ProjectiveGeometryResponse(FrequencyOracle):
 
     @property
     def _report_count(self) -> int:
-        """The number of different reports: ``K``."""
+        """The number of distinct reports: ``K``."""
         return int(self._core.points[0])
 
     @property
@@ -129,5 +130,5 @@ class ProjectiveGeometryResponse(FrequencyOracle):
         return np.min_scalar_type(self._report_count - 1)
 
     def parameters(self) -> dict[str, Any]:
-        """Name what the constructor takes beyond epsilon and the domain, in terms of JSON."""
+        """Return the constructor's other parameters as JSON values, without epsilon and domain."""
         return {"field_size": self._field_size}

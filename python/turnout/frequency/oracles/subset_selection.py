@@ -23,10 +23,10 @@ class SubsetSelection(BitRowOracle):
     The own answer is in the set with probability ``p* = d e^eps / (d e^eps + k - d)``; the rest is
     uniform among the other answers, so that any other fixed answer is in it with probability
     ``q* = (d - p*) / (k - 1)``. For ``d = 1`` it is direct encoding; in large domains its variance
-    comes near that of :class:`OptimizedUnaryEncoding`, from below. ``p*`` is realised as a whole
+    approaches that of :class:`OptimizedUnaryEncoding` from below. ``p*`` is realised as a whole
     number of 64-bit words, rounded so that the likelihood ratio is at most ``e^eps``, exactly. A
-    set is reported as bits: the order in which its members were drawn, which in a list would tell
-    the own answer, is in no report.
+    set is reported as bits. A list would reveal the own answer by the order in which its members
+    were drawn; a report does not contain this order.
 
     Parameters
     ----------
@@ -36,8 +36,8 @@ class SubsetSelection(BitRowOracle):
         The answers, or their number ``k``: then the codes ``0 .. k - 1`` are the answers. At most
         2^20.
     subset_size
-        How many answers a report holds, from 1 to ``k - 1``. By default the number that gives
-        rare answers the smallest variance, next to ``k / (e^eps + 1)``.
+        The number of answers in a report, from 1 to ``k - 1``. By default the number that gives
+        rare answers the smallest variance, close to ``k / (e^eps + 1)``.
 
     Raises
     ------
@@ -52,10 +52,10 @@ class SubsetSelection(BitRowOracle):
     Ye, Barg, "Optimal schemes for discrete distribution estimation under locally differential
     privacy" (2017); Wang, Huang, Nie, Xu, Xu, Wang, "Local private subset selection" (2016).
 
-    The counts of a tally that is simulated have the joint law of those of reports, and add up to
-    ``d`` for each. What is drawn is how many sets have how many members in each half of the
-    answers, in each half of these, and so on: some 15 ms for a thousand answers and 10^12 nodes,
-    and little more than in proportion for more answers.
+    The counts of a simulated tally have the joint law of the counts of reports, and add up to ``d``
+    for each report. The simulation draws how many sets have how many members in each half of the
+    answers, in each half of these, and so on. It takes some 15 ms for a thousand answers and 10^12
+    nodes, and grows little faster than the number of answers.
 
     Examples
     --------
@@ -89,24 +89,24 @@ class SubsetSelection(BitRowOracle):
 
     @property
     def subset_size(self) -> int:
-        """How many answers a report holds: ``d``."""
+        """The number of answers in a report: ``d``."""
         return int(self._core.subset_size)
 
     @property
     def realized_ratio(self) -> Fraction:
-        """The largest likelihood ratio of a report under two answers, exactly; at most e^eps.
+        """The exact largest likelihood ratio of a report under two answers; at most e^eps.
 
-        ``p (k - d) / ((1 - p) d)``: a set is that much more likely under its members than under the
-        other answers.
+        It is ``p (k - d) / ((1 - p) d)``: a set is so much likelier under its members than under
+        the other answers.
         """
         own, size = self._core.own_words, self.subset_size
         return Fraction(own * (self._domain.size - size), (2**64 - own) * size)
 
     @property
     def _pair_support(self) -> PairSupport:
-        """What a report says about two answers at once.
+        """The joint support of two answers by a report.
 
-        A set has the own answer with probability ``p``, and ``d - 1`` or ``d`` of the others.
+        A set contains the own answer with probability ``p``, and ``d - 1`` or ``d`` of the others.
         """
         p, k, d = self.support_probabilities[0], self._domain.size, self.subset_size
         own = p * (d - 1) / (k - 1)
@@ -115,7 +115,7 @@ class SubsetSelection(BitRowOracle):
 
     @property
     def _told_apart(self) -> ToldApart:
-        """What can be counted among shuffled reports: the sets with one of two answers alone."""
+        """The counts that shuffled reports reveal: of sets with only one of two answers."""
         own, other = self.support_probabilities
         more, size = self.subset_size - 1, self._domain.size
         both = own * more / (size - 1)
@@ -126,10 +126,10 @@ class SubsetSelection(BitRowOracle):
 
     @property
     def variation_ratio(self) -> VariationRatio:
-        """How much a report hides among other people's, for :class:`turnout.accounting.Shuffled`.
+        """The variation ratio of a report, for :class:`turnout.accounting.Shuffled`.
 
-        Sets of one answer are the reports of direct encoding, which have q* in common with those of
-        everybody else: exact. Of larger sets as of every pure oracle.
+        Sets of one answer are the reports of direct encoding, which have q* in common with everyone
+        else's: the ratio is exact. For larger sets it is that of every pure oracle.
         """
         if self.subset_size > 1:
             return super().variation_ratio
@@ -140,21 +140,21 @@ class SubsetSelection(BitRowOracle):
 
     @property
     def report_bits(self) -> int:
-        """The size of a report in bits: that of the number of a set, ``ceil(log2 C(k, d))``.
+        """The size of a report in bits, if sets are numbered: ``ceil(log2 C(k, d))``.
 
-        In memory and in files a set takes a bit for each answer.
+        In memory and in files a set takes one bit for each answer.
         """
         return _bits(self._domain.size, self.subset_size)
 
     def parameters(self) -> dict[str, Any]:
-        """Name what the constructor takes beyond epsilon and the domain, in terms of JSON."""
+        """Return the constructor's other parameters as JSON values, without epsilon and domain."""
         return {"subset_size": self.subset_size}
 
 
 def _bits(size: int, members: int) -> int:
     """Compute ``ceil(log2 C(k, d))``, exactly.
 
-    In large domains from logarithms, whose error is below 1e-7, unless they leave it open.
+    In large domains it uses logarithms, whose error is below 1e-7, unless they are not conclusive.
     """
     if size > MANY:
         factorials = (math.lgamma(count + 1) for count in (size, members, size - members))

@@ -17,17 +17,17 @@ from turnout.frequency.oracle import FrequencyOracle
 
 
 class SummationHistogramEncoding(FrequencyOracle):
-    """Report the own histogram with Laplace noise; the server adds the noisy histograms up.
+    """Report the own histogram with Laplace noise; the server sums the noisy histograms.
 
-    The histogram of a node is one for its own answer and zero for every other. To each entry
-    discrete Laplace noise ``P[x] ~ e^(-|x| rate)`` is added, with ``rate`` a multiple of 2^-64 at
-    most ``eps / 2``, and less than that by a part in 2^52 at most, drawn exactly. Two histograms of
-    a node differ by two in sum, so the likelihood ratio is at most ``e^(2 rate)``. A server cannot
-    tell noise from lies: one report of any size that 32 bits hold is valid, so use it among nodes
-    that are trusted to run the program. Integer noise has a smaller variance than the
-    continuous noise of the publication, ``1 / (2 sinh^2(rate / 2)) < 8 / eps^2``, and no
-    floating-point number that could give the answer away. :class:`OptimizedUnaryEncoding` has
-    half of the variance at small epsilon, in smaller reports.
+    The histogram of a node is one for its own answer and zero for every other. Exact discrete
+    Laplace noise ``P[x] ~ e^(-|x| rate)`` is added to each entry. The ``rate`` is a multiple of
+    2^-64, at most ``eps / 2``, and less than that by at most a part in 2^52. Two histograms of a
+    node differ by two in sum, so the likelihood ratio is at most ``e^(2 rate)``. A server cannot
+    tell noise from lies: a report of any size that fits into 32 bits is valid. So use it only if
+    nodes are trusted to run the program. Integer noise has a smaller variance than the continuous
+    noise of the publication, ``1 / (2 sinh^2(rate / 2)) < 8 / eps^2``, and avoids floating-point
+    numbers, which could reveal the answer. :class:`OptimizedUnaryEncoding` has half of the variance
+    at small epsilon, in smaller reports.
 
     A report holds scores, not a set of answers: ``support_probabilities`` are the means of the
     score of the own answer and of another, 1 and 0, and the support of a tally is a sum of scores,
@@ -55,8 +55,8 @@ class SummationHistogramEncoding(FrequencyOracle):
     mechanisms" (2009).
 
     Scores are clamped to 32 bits, which happens with a probability below ``e^-2000`` and costs no
-    privacy. How long noise takes to draw depends on the noise: whoever sees the report and measures
-    its time to a few nanoseconds learns about the noise that is in it.
+    privacy. The time to draw noise depends on the noise: anyone who sees the report and measures
+    the time to a few nanoseconds learns about its noise.
 
     Examples
     --------
@@ -80,14 +80,14 @@ class SummationHistogramEncoding(FrequencyOracle):
 
     @property
     def rate(self) -> Fraction:
-        """The rate of the noise, exactly: the realised epsilon is twice the rate."""
+        """The exact rate of the noise; the realised epsilon is twice the rate."""
         return Fraction(self._core.rate, 2**64)
 
     @property
     def realized_ratio(self) -> Fraction:
         """The largest likelihood ratio of a report under two answers; at most e^eps.
 
-        ``e^(2 rate)``, which is no rational number: rounded up by at most 1e-40 of it.
+        It is ``e^(2 rate)``, which is not rational, rounded up by at most 1e-40 of it.
         """
         context = Context(prec=120)
         twice = context.divide(Decimal(2 * self._core.rate), Decimal(2**64))
@@ -103,17 +103,17 @@ class SummationHistogramEncoding(FrequencyOracle):
 
     @property
     def _pair_support(self) -> PairSupport:
-        """What a report says about two answers at once: the noise of entries is independent."""
+        """The joint moments of two answers: the noise of entries is independent."""
         return PairSupport.independent(self._score_moments)
 
     @property
     def variation_ratio(self) -> VariationRatio:
-        """How much a report hides among other people's: that of the worst oracle of its ratio."""
+        """The variation ratio of a report: that of the worst oracle with its likelihood ratio."""
         return VariationRatio._of_any(self.realized_ratio)
 
     @property
     def _told_apart(self) -> ToldApart | None:
-        """None: reports hold scores, and support nothing."""
+        """None: reports hold scores, and support no answers."""
         return None
 
     @property
@@ -127,16 +127,16 @@ class SummationHistogramEncoding(FrequencyOracle):
         return (self._domain.size,)
 
     def improbable(self, reports: Array) -> Truths:
-        """Say which reports have far too much or too little noise for an honest node."""
+        """Return which reports have far too much or too little noise for an honest node."""
         return rows_of_noise(reports, float(self.rate))
 
     def _check_support(self, support: Array, received: int) -> None:
-        """Refuse sums of scores where there is no report.
+        """Refuse sums of scores without reports.
 
         Raises
         ------
         InvalidValueError
-            If a sum is not zero though no report was received.
+            If a sum is not zero although no report was received.
         """
         if received == 0:
             expected = "0 where no report was received"

@@ -15,7 +15,7 @@ from turnout.frequency.oracle import FrequencyOracle
 
 
 class BitRowOracle(FrequencyOracle):
-    """Base class of the oracles whose report is one bit for each answer.
+    """Base class of oracles whose report is one bit for each answer.
 
     A report is a row of ``ceil(k / 64)`` unsigned 64-bit integers: answer ``i`` in bit ``i % 64``
     of integer ``i // 64``, unused bits zero.
@@ -33,25 +33,25 @@ class BitRowOracle(FrequencyOracle):
 
 
 class _UnaryEncoding(BitRowOracle):
-    """The bit of the own answer is one with probability p*, every other with q*, independently."""
+    """Base class of unary encodings: the own bit is one with probability p*, others with q*."""
 
     @property
     def _pair_support(self) -> PairSupport:
-        """What a report says about two answers at once: bits are independent."""
+        """The joint support of two answers: bits are independent."""
         return PairSupport.independent(self._score_moments)
 
     @property
     def _told_apart(self) -> ToldApart:
-        """What can be counted among shuffled reports: those with one of two bits alone."""
+        """The counts that shuffled reports reveal: of reports with only one of two bits."""
         own, other = self.support_probabilities
         third = other * (1.0 - other) if self._domain.size > 2 else None
         return ToldApart(own * (1.0 - other), other * (1.0 - own), third)
 
     @property
     def realized_ratio(self) -> Fraction:
-        """The largest likelihood ratio of a report under two answers, exactly; at most e^eps.
+        """The exact largest likelihood ratio of a report under two answers; at most e^eps.
 
-        ``p (1 - q) / ((1 - p) q)``: a report is that much more likely under an answer whose bit is
+        It is ``p (1 - q) / ((1 - p) q)``: a report is so much likelier under an answer whose bit is
         one than under one whose bit is zero.
         """
         own, other = self._core.words
@@ -63,17 +63,18 @@ class _UnaryEncoding(BitRowOracle):
         return self._domain.size
 
     def improbable(self, reports: Array) -> Truths:
-        """Say which reports have far too many or too few ones for an honest node."""
+        """Return which reports have far too many or too few ones for an honest node."""
         return rows_of_bits(reports, self._domain.size, self.support_probabilities[1])
 
 
 class SymmetricUnaryEncoding(_UnaryEncoding):
-    """Report one bit for each answer, both kinds flipped with the same probability.
+    """Report one bit for each answer, and flip ones and zeros with the same probability.
 
-    The bit of the own answer is one with probability ``p* = e^(eps/2) / (e^(eps/2) + 1)``, that of
-    any other with ``q* = 1 - p*``, all independent: the one-time form of basic RAPPOR. Both are
-    realised as whole numbers of 64-bit words, rounded so that the likelihood ratio is at most
-    ``e^eps``, exactly. :class:`OptimizedUnaryEncoding` has the smaller variance for rare answers.
+    The bit of the own answer is one with probability ``p* = e^(eps/2) / (e^(eps/2) + 1)``, the bit
+    of any other answer with ``q* = 1 - p*``, all independent. This is the one-time form of basic
+    RAPPOR. Both are realised as whole numbers of 64-bit words, rounded so that the likelihood ratio
+    is at most ``e^eps``, exactly. :class:`OptimizedUnaryEncoding` has the smaller variance for rare
+    answers.
 
     Parameters
     ----------
@@ -114,13 +115,13 @@ class SymmetricUnaryEncoding(_UnaryEncoding):
 
 
 class OptimizedUnaryEncoding(_UnaryEncoding):
-    """Report one bit for each answer: the own with probability 1/2, others as rarely as allowed.
+    """Report one bit for each answer: one with probability 1/2 for the own, rarer for others.
 
     The bit of the own answer is one with probability ``p* = 1/2``, that of any other with
-    ``q* = 1 / (e^eps + 1)``, all independent. Of all pairs that epsilon allows it has the smallest
-    variance for rare answers, ``4 e^eps / (e^eps - 1)^2`` for each report, whatever the number of
-    answers. Both are realised as whole numbers of 64-bit words, rounded so that the likelihood
-    ratio is at most ``e^eps``, exactly.
+    ``q* = 1 / (e^eps + 1)``, all independent. Of all pairs of probabilities that epsilon allows,
+    this has the smallest variance for rare answers, ``4 e^eps / (e^eps - 1)^2`` for each report,
+    whatever the number of answers. Both are realised as whole numbers of 64-bit words, rounded so
+    that the likelihood ratio is at most ``e^eps``, exactly.
 
     Parameters
     ----------
@@ -159,17 +160,17 @@ class OptimizedUnaryEncoding(_UnaryEncoding):
 
 
 class ThresholdHistogramEncoding(_UnaryEncoding):
-    """Report which entries of the own histogram with Laplace noise are above a threshold.
+    """Report which entries of the own noisy histogram are above a threshold.
 
-    The histogram of a node is one for its own answer and zero for every other; noise of scale
-    ``2 / eps`` is added to each entry, and a bit says whether the sum is above a threshold ``t``.
-    Drawn are not the noise but the bits, whose law is that of a unary encoding:
+    The histogram of a node is one for its own answer and zero for every other; Laplace noise of
+    scale ``2 / eps`` is added to each entry, and a bit says whether the sum is above a threshold
+    ``t``. The program does not draw the noise but the bits, whose law is that of a unary encoding:
     ``p* = 1 - e^(eps (t - 1) / 2) / 2`` and ``q* = e^(-eps t / 2) / 2``, as whole numbers of 64-bit
     words.
 
-    The noisy histogram would be private to epsilon. Its bits say less, and
-    :attr:`realized_epsilon`, which is that of the bits, is smaller than the epsilon that was asked
-    for. So at the same epsilon :class:`OptimizedUnaryEncoding`, which uses all of it, is better.
+    The noisy histogram would be epsilon-private. Its bits reveal less: their
+    :attr:`realized_epsilon` is smaller than the requested epsilon. So at the same epsilon
+    :class:`OptimizedUnaryEncoding`, which uses the whole epsilon, is better.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Answers with an order: shares of ranges, quantiles, means, and collection in a tree."""
+"""Ordered answers: shares of ranges, quantiles, means, and collection in a tree."""
 
 from turnout.frequency.ordered.levels import (
     HierarchicalCollection,

@@ -15,8 +15,8 @@ from turnout._types import Array, Floats
 from turnout._values import settle
 from turnout.collecting.parted import PartedKind, PartedTally
 from turnout.collecting.randomizer import Counts
+from turnout.collecting.tally import nothing_received
 from turnout.domain import Domain, domain_of
-from turnout.errors import EstimatorError
 from turnout.frequency.choice import Factory, make_oracle, one_each
 from turnout.frequency.estimation.covariance import Covariance, sampled_covariance
 from turnout.frequency.estimation.estimate import FrequencyEstimate
@@ -69,11 +69,12 @@ class HierarchicalTally(PartedTally):
         EstimatorError
             If a level has no reports.
         InvalidValueError
-            If there is no such method.
+            If the method does not exist.
         """
         _arguments.choice("method", method, ("hajek",))
-        if any(level.received == 0 for level in self.levels):
-            raise EstimatorError("a level has no reports: nothing can be estimated from it")
+        for number, level in enumerate(self.levels):
+            if level.received == 0:
+                raise nothing_received(f" at level {number}" if self.received else "")
         tree = self.oracle.tree
         observed = [level.estimate().frequencies for level in self.levels]
         noise = [
@@ -120,7 +121,7 @@ class _Law:
 
 
 class _Estimation(Estimation):
-    """Frequencies whose variances are computed when they are asked for: a long time of many."""
+    """Frequencies whose variances are computed on demand, which is slow for many answers."""
 
     law: _Law
 
@@ -137,10 +138,10 @@ class _Estimation(Estimation):
 class HierarchicalEstimate(FrequencyEstimate, OrderedStatistics):
     """Consistent frequencies of ordered answers, from the reports of all levels.
 
-    Made by :meth:`HierarchicalTally.estimate`: a :class:`turnout.FrequencyEstimate` whose
-    variances, also those of ranges, quantiles and means, are those of the whole linear estimate,
-    given the number of reports of each level, with the covariances within each level. The
-    frequencies are unbiased and add up to one; they may be negative.
+    Made by :meth:`HierarchicalTally.estimate`: a :class:`turnout.FrequencyEstimate` whose variances
+    are those of the whole linear estimate, also for ranges, quantiles and means. They are given the
+    number of reports of each level, and include the covariances within each level. The frequencies
+    are unbiased and add up to one; they may be negative.
 
     Examples
     --------
@@ -169,11 +170,11 @@ class HierarchicalCollection(PartedKind):
     """Collect ordered answers so that shares of long ranges are precise.
 
     Level ``l`` of a tree divides the domain into up to ``fanout^l`` runs of consecutive answers;
-    the last level has the answers themselves. Every node draws one level, whatever its answer, and
-    reports which run of that level holds it, with the whole epsilon: it reports once, so epsilon
-    holds for the collection. The estimates of all levels are made consistent by weighted least
-    squares (every run is the sum of its parts, all of them are one), in which a long range is the
-    sum of few runs.
+    the last level has the answers themselves. Every node draws one level, independently of its
+    answer, and reports which run of that level contains the answer, with the whole epsilon. It
+    reports once, so epsilon holds for the collection. Weighted least squares makes the estimates of
+    all levels consistent: every run is the sum of its parts, and all add up to one. A long range is
+    then the sum of few runs.
 
     Parameters
     ----------
@@ -182,13 +183,13 @@ class HierarchicalCollection(PartedKind):
     domain
         The answers in their order, a list of them, or their number.
     fanout
-        Into how many parts every run is divided. Four or five is best with consistency, four is the
+        The number of parts of every run. Four or five is best with consistency; four is the
         default.
     oracle
-        How levels are reported: ``"auto"`` (default) takes, for each level, direct encoding or
-        optimized unary encoding, whichever has the smaller variance; or the name or the class of an
-        oracle, or another function of epsilon and the domain of runs that makes one. What it makes
-        may not spend more than that epsilon.
+        The oracle of the levels: ``"auto"`` (default) chooses, for each level, direct encoding or
+        optimized unary encoding, whichever has the smaller variance. Or the name or the class of an
+        oracle, or another function of epsilon and the domain of runs that makes one, which must not
+        spend more than that epsilon.
 
     Raises
     ------
@@ -243,17 +244,17 @@ class HierarchicalCollection(PartedKind):
 
     @property
     def fanout(self) -> int:
-        """Into how many parts every run is divided."""
+        """The number of parts of every run."""
         return self._tree.fanout
 
     @property
     def tree(self) -> Tree:
-        """Which run of each level holds an answer."""
+        """The tree, which maps answers to the runs of each level."""
         return self._tree
 
     @property
     def oracles(self) -> tuple[FrequencyOracle, ...]:
-        """How each level is reported, from the longest runs to single answers."""
+        """The oracle of each level, from the longest runs to single answers."""
         return self._oracles
 
     @property
@@ -267,7 +268,7 @@ class HierarchicalCollection(PartedKind):
         return (1,) * len(self._oracles)
 
     def _answers_of(self, answers: Array, part: int) -> Array:
-        """Tell which run of a level holds each answer."""
+        """Return which run of a level holds each answer."""
         return self._tree.run(answers, part)
 
     def draw_from_counts(self, counts: Array, rate: float, seed: int | None) -> Counts:
@@ -283,12 +284,12 @@ class HierarchicalCollection(PartedKind):
         return Counts(tuple(drawn), sum(number for _, number in drawn))
 
     def parameters(self) -> dict[str, Any]:
-        """Name what the constructor takes, the randomizers of the levels one by one."""
+        """Return the constructor's parameters, with the randomizer of each level."""
         levels = [oracle.to_dict() for oracle in self._oracles]
         return {"fanout": self.fanout, "oracle": levels}
 
     def __hash__(self) -> int:
-        """Hash of what is compared."""
+        """Hash the compared values."""
         return hash((self._domain, self.fanout, self._oracles))
 
     def __repr__(self) -> str:

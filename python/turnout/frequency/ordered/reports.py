@@ -1,4 +1,4 @@
-"""Answers with an order, from the reports themselves, or of whatever says something of them."""
+"""Statistics of ordered answers, from reports, tallies or estimates."""
 
 from __future__ import annotations
 
@@ -19,11 +19,10 @@ from turnout.frequency.tally import Tally
 
 
 class _OrderedEstimate(OrderedStatistics):
-    """The frequencies of one tally as those of answers with an order.
+    """The frequencies of one tally as those of ordered answers.
 
-    Frequencies are shifted by one common number until they add up to one,
-    which they are known to do: unbiased, and what minimises the variance of sums where all answers
-    are estimated alike.
+    Frequencies are shifted by one common number until they add up to one, as true frequencies do.
+    This is unbiased, and minimises the variance of sums if all answers are estimated alike.
 
     Parameters
     ----------
@@ -49,19 +48,19 @@ class _OrderedEstimate(OrderedStatistics):
         return self._covariance.variance(coefficients - coefficients.mean(axis=1, keepdims=True))
 
     def __repr__(self) -> str:
-        """Show what it was made from."""
+        """Show the source of the statistics."""
         return f"ordered({self._estimate!r})"
 
 
 class _OrderedReports(OrderedStatistics):
-    """The frequencies of answers with an order, estimated from reports of any oracle.
+    """The frequencies of ordered answers, estimated from reports of any oracle.
 
-    Every report says one number of a sum over answers: the sum over those that it supports. The
-    estimate is their mean, weighted inversely to the probability of each node (Hajek), and their
-    spread gives its variance, whatever the oracle: nothing is assumed of how likely a report
-    supports two answers. Frequencies are shifted until they add up to one, as of an
-    estimate. Each sum takes a pass over the reports, and
-    :attr:`cumulative_standard_errors` and quantiles one for every answer.
+    Every report gives one number for a sum over answers: the sum over the answers that it supports.
+    The estimate is the mean of these numbers, weighted inversely to the probability of each node
+    (Hajek). Their spread gives its variance, whatever the oracle, without an assumption about how
+    likely a report supports two answers. Frequencies are shifted until they add up to one, as in
+    other estimates. Each sum takes a pass over the reports, and :attr:`cumulative_standard_errors`
+    and quantiles one for every answer.
 
     Parameters
     ----------
@@ -138,26 +137,26 @@ class _OrderedReports(OrderedStatistics):
         return _core.support_sums(coefficients, self._support)
 
     def __repr__(self) -> str:
-        """Show what it was made from."""
+        """Show the source of the statistics."""
         return f"ordered({self._reports!r})"
 
 
 def ordered(source: FrequencyEstimate | Tally | Reports) -> OrderedStatistics:
-    """Take answers for ordered, in the order of the domain.
+    """Return statistics of ordered answers, in the order of the domain.
 
     Parameters
     ----------
     source
-        Reports, of any oracle and participation: standard errors are made from what each report
-        says of the answers asked for. Or a tally under a common participation rate, which is then
-        estimated by ``"hajek"``, or an unbiased estimate of such a tally: standard errors are made
-        from how likely a report supports two answers at once (:func:`pair_support`), which must be
-        the same for all pairs.
+        Reports of any oracle and participation: standard errors come from the spread of the single
+        reports. Or a tally under a common participation rate, which is then estimated by
+        ``"hajek"``, or an unbiased estimate of such a tally. Then standard errors come from the
+        probabilities that a report supports two answers (:func:`pair_support`), which must be the
+        same for all pairs.
 
     Returns
     -------
     OrderedStatistics
-        Cumulative shares, ranges, quantiles and means, with standard errors that count the
+        Cumulative shares, ranges, quantiles and means, with standard errors that include the
         covariances between the answers.
 
     Raises
@@ -165,9 +164,9 @@ def ordered(source: FrequencyEstimate | Tally | Reports) -> OrderedStatistics:
     EstimatorError
         If there are no reports, or the covariances are not known: the estimator is biased, nodes
         have personal probabilities, the estimate is not of one tally, or the oracle's pairs of
-        answers are not alike, as those of sketches: take the reports.
+        answers are not alike, as for sketches: pass the reports.
     InvalidTypeError
-        If ``source`` is none of these.
+        If ``source`` is not one of these.
 
     Examples
     --------

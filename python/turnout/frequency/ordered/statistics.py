@@ -1,4 +1,4 @@
-"""Answers with an order: cumulative shares, ranges, quantiles and means."""
+"""Statistics of ordered answers: cumulative shares, ranges, quantiles and means."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class LinearEstimate:
     Attributes
     ----------
     value
-        The estimate; unbiased, so perhaps outside of what is possible.
+        The estimate; unbiased, so possibly outside of the possible range.
     standard_error
         Its standard error, with the covariances between the answers.
     """
@@ -36,7 +36,7 @@ class LinearEstimate:
     standard_error: float
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """Make a normal confidence interval.
+        """Return a normal confidence interval.
 
         Parameters
         ----------
@@ -46,7 +46,7 @@ class LinearEstimate:
         Returns
         -------
         tuple of float
-            The lower and the upper limit, not cut to what is possible.
+            The lower and the upper limit, not cut to the possible range.
 
         Raises
         ------
@@ -65,7 +65,7 @@ class LinearEstimate:
 
 @dataclass(frozen=True)
 class Quantile:
-    """The first answer, in the order of the domain, up to which a share of the nodes lies.
+    """An estimated quantile: the first answer up to which a share of the nodes lies.
 
     Attributes
     ----------
@@ -74,7 +74,8 @@ class Quantile:
     label
         The estimate.
     low, high
-        Labels that enclose the true quantile with at least (asymptotically) the level.
+        Labels that contain the true quantile between them, with at least (asymptotically) the
+        level.
     level
         The confidence level.
     """
@@ -89,7 +90,7 @@ class Quantile:
 def variances_of_all(
     variances: Callable[[Floats], Floats], holds: np.ufunc, domain: Domain
 ) -> Floats:
-    """Compute the variances of one sum for each answer, of those whose codes it holds with."""
+    """Compute the variances of one sum for each answer, over the codes in its relation."""
     codes = np.arange(domain.size)
     step = max(1, _BLOCK // domain.size)
     rows = (codes[start : start + step, None] for start in range(0, domain.size, step))
@@ -97,12 +98,12 @@ def variances_of_all(
 
 
 class OrderedStatistics(ABC):
-    """What can be said of answers with an order; the order is that of the codes of the domain.
+    """Base class of statistics of ordered answers; the order is that of the domain's codes.
 
     Attributes
     ----------
     frequencies
-        Estimates of the frequencies, unbiased and adding up to one; perhaps negative.
+        Unbiased estimates of the frequencies, which add up to one; some may be negative.
     """
 
     frequencies: Floats
@@ -118,7 +119,7 @@ class OrderedStatistics(ABC):
 
     @property
     def cumulative(self) -> Floats:
-        """The share of the nodes with each answer or an earlier one, float64; perhaps falling."""
+        """The share of the nodes with each answer or an earlier one, float64; not always rising."""
         return np.cumsum(self.frequencies)
 
     @cached_property
@@ -173,7 +174,7 @@ class OrderedStatistics(ABC):
         Raises
         ------
         UnknownLabelError
-            If one is no label of the domain.
+            If one is not a label of the domain.
         InvalidValueError
             If ``high`` comes before ``low``.
 
@@ -198,7 +199,7 @@ class OrderedStatistics(ABC):
         return self.sum(((first <= codes) & (codes <= last)).astype(np.float64))
 
     def mean(self, values: Any = None) -> LinearEstimate:
-        """Estimate the mean over the nodes of a number that each answer stands for.
+        """Estimate the mean over the nodes of the number of each answer.
 
         Parameters
         ----------
@@ -235,11 +236,11 @@ class OrderedStatistics(ABC):
         return self.sum(values)
 
     def quantile(self, probability: float, level: float = 0.95) -> Quantile:
-        """Estimate the first answer up to which a share of the nodes lies.
+        """Estimate a quantile: the first answer up to which a share of the nodes lies.
 
-        The limits invert one-sided tests of the single cumulative shares (pointwise, no
-        simultaneous band): at the true quantile the cumulative share is at least ``probability``,
-        and just before it is less. So each limit misses with probability (1 - level) / 2, as far as
+        The limits invert one-sided tests of the cumulative shares (pointwise, not a simultaneous
+        band). At the true quantile the cumulative share is at least ``probability``, and just
+        before it is less. So each limit misses with probability (1 - level) / 2, as far as
         cumulative shares are normal.
 
         Parameters

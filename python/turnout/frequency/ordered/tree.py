@@ -46,7 +46,7 @@ class Tree:
         return tuple(-(-self.size // length) for length in self._lengths)
 
     def run(self, codes: npt.NDArray[np.integer[Any]], level: int) -> Integers:
-        """Tell which run of a level holds each code."""
+        """Return which run of a level holds each code."""
         return codes.astype(np.int64) // self._lengths[level]
 
     def sums(self, values: Array, level: int) -> Array:
@@ -58,9 +58,10 @@ class ConsistentTree:
     """The least-squares estimate of the codes from noisy values of all runs of all levels.
 
     Each run is the sum of its parts and the whole is one; errors count as independent, with one
-    variance for each level. Two passes over the tree (Hay, Rastogi, Miklau, Suciu 2010): upwards,
-    what a run's own value and the sum of its parts say of it is combined by inverse variance;
-    downwards, what a run is found to lack is given to its parts in proportion to their variances.
+    variance for each level. There are two passes over the tree (Hay, Rastogi, Miklau, Suciu 2010).
+    Upwards, a run's own value and the sum of its parts are combined by inverse variance. Downwards,
+    the difference between a run and its parts is given to the parts in proportion to their
+    variances.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-//! The oracles: each how a report is made, how reports are counted, and its own simulation.
+//! The oracles. Each says how to make a report, how to count reports, and how to simulate a tally.
 
 mod count_mean_sketch;
 mod direct_encoding;

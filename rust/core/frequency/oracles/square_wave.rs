@@ -1,14 +1,14 @@
-//! The square wave mechanism on an integer grid: a report near the value, for its distribution.
+//! The square wave mechanism on an integer grid: a report is near the value, to estimate the
+//! distribution of values.
 //!
-//! Li, Wang, Lopuhaa-Zwakenberg, Li, Skoric, "Estimating numerical distributions under local
-//! differential privacy" (SIGMOD 2020): a number in `[0, 1]` is reported as a real number of
-//! `[-b, 1 + b]`, with a density that is `e^eps` times as large within `b` of the number as
-//! elsewhere. Here the number is one of `N` bins, and a report is one of `G = N + W - 1` cells: each
-//! of the `W` cells from the bin on has `A` words of 64 bits, each other cell `B`, with
-//! `A <= e^eps B`, proven. The words left over are drawn again, so every report has probability
-//! `A / T` or `B / T` exactly, with `T = W A + (N - 1) B` whatever the bin. `W` is next to `2 b N`,
-//! where `b` is the published width, which lets a report say most. With `W = 1` this is direct
-//! encoding.
+//! In Li, Wang, Lopuhaa-Zwakenberg, Li, Skoric, "Estimating numerical distributions under local
+//! differential privacy" (SIGMOD 2020), a number in `[0, 1]` is reported as a real number of `[-b,
+//! 1 + b]`. The density within `b` of the number is `e^eps` times the density elsewhere. Here the
+//! number is one of `N` bins, and a report is one of `G = N + W - 1` cells. Each of the `W` cells
+//! from the bin on has `A` words of 64 bits, each other cell has `B`, and `A <= e^eps B` is proven.
+//! The words left over are drawn again, so every report has probability `A / T` or `B / T` exactly,
+//! with `T = W A + (N - 1) B` whatever the bin. `W` is next to `2 b N`, where `b` is the published
+//! width, which makes a report most informative. With `W = 1` this is direct encoding.
 
 use crate::frequency::oracle::BLOCK;
 use crate::frequency::shared::divisor::Divisor;
@@ -20,7 +20,8 @@ use crate::{Error, Result};
 
 const TWO_TO_64: f64 = 18_446_744_073_709_551_616.0;
 
-/// The randomizer of the square wave mechanism. Its codes are bins, its counts those of the cells.
+/// The randomizer of the square wave mechanism. Its codes are bins, and its counts are those of
+/// cells.
 ///
 /// ```
 /// use turnout_core::frequency::{FrequencyOracle, Selection, SquareWave};
@@ -50,15 +51,15 @@ pub struct SquareWave {
 }
 
 impl SquareWave {
-    /// The most bins: to estimate takes time in proportion to the third power of their number.
+    /// The largest number of bins: the time of estimation grows with its third power.
     pub const MAXIMUM_BINS: u64 = 1024;
 
-    /// The randomizer for an epsilon and a number of bins.
+    /// Makes a randomizer for an epsilon and a number of bins.
     ///
     /// # Errors
     ///
     /// [`Error::DomainSize`] if there are more bins than [`Self::MAXIMUM_BINS`];
-    /// [`Error::EpsilonUnrealizable`] if epsilon is below 2^-32 or so.
+    /// [`Error::EpsilonUnrealizable`] if epsilon is below about 2^-32.
     pub fn new(epsilon: Epsilon, bins: DomainSize) -> Result<Self> {
         if bins.get() > Self::MAXIMUM_BINS {
             return Err(Error::DomainSize { value: bins.get(), maximum: Self::MAXIMUM_BINS });
@@ -91,32 +92,32 @@ impl SquareWave {
         })
     }
 
-    /// The epsilon that was asked for.
+    /// The epsilon that was requested.
     #[must_use]
     pub const fn epsilon(&self) -> Epsilon {
         self.epsilon
     }
 
-    /// How many cells are near a bin: `W`.
+    /// How many cells are near a bin, `W`.
     #[must_use]
     pub const fn window(&self) -> u64 {
         self.window
     }
 
-    /// How many cells there are: `G`.
+    /// How many cells there are, `G`.
     #[must_use]
     pub const fn cells(&self) -> u64 {
         self.bins.get() + self.window - 1
     }
 
-    /// `(A, B)`: how many words give each cell near the bin, and each other cell. The realised
-    /// guarantee is `ln(A / B)`, exactly.
+    /// `(A, B)`: how many words give each cell near the bin, and how many each other cell. The
+    /// realised guarantee is `ln(A / B)`, exactly.
     #[must_use]
     pub const fn words(&self) -> (u64, u64) {
         self.words
     }
 
-    /// The realised epsilon `ln(A / B)`, rounded up: never above what was asked for.
+    /// The realised epsilon `ln(A / B)`, rounded up. It is never above the requested epsilon.
     #[must_use]
     pub fn realized_epsilon(&self) -> f64 {
         logarithm_above(self.words.0.into(), self.words.1.into(), self.epsilon.get())

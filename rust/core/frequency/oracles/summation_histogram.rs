@@ -1,11 +1,12 @@
-//! Summation with histogram encoding: a noisy histogram of one node.
+//! Summation with histogram encoding: each node reports a noisy histogram of its one answer.
 //!
 //! A node reports one integer for each code: one for its own and zero for every other, each with
-//! discrete Laplace noise of scale `2 / eps`. Two histograms of one node differ by two in sum, so
-//! the likelihood ratio of a report is at most `e^(2 rate)` for a realised rate of at most
-//! `eps / 2`, exactly. Wang, Blocki, Li, Jha, "Locally differentially private protocols for
-//! frequency estimation" (2017), section 4.2, with integer noise (Ghosh, Roughgarden, Sundararajan,
-//! "Universally utility-maximizing privacy mechanisms", 2009) for the continuous.
+//! discrete Laplace noise of scale `2 / eps`. The histograms of two answers differ by two in sum.
+//! So the likelihood ratio of a report is at most `e^(2 rate)`, exactly, for a realised rate of at
+//! most `eps / 2`. The method is that of Wang, Blocki, Li, Jha, "Locally differentially private
+//! protocols for frequency estimation" (2017), section 4.2. The noise is an integer instead of
+//! continuous (Ghosh, Roughgarden, Sundararajan, "Universally utility-maximizing privacy
+//! mechanisms", 2009).
 
 use crate::frequency::shared::simulation::{nodes, take_part};
 use crate::frequency::{Randomizer, Tally};
@@ -23,9 +24,9 @@ const NOISE: u64 = 1 << 55;
 
 /// The randomizer of summation with histogram encoding.
 ///
-/// A report is a row of `k` integers of 32 bits. What does not fit is clamped, which no guarantee
-/// depends on; its probability is below `e^-2000`. Support counts are the sums of those integers,
-/// which may be negative, as 64 bits in two's complement.
+/// A report is a row of `k` integers of 32 bits. A number that does not fit is clamped; no
+/// guarantee depends on that, and its probability is below `e^-2000`. Support counts are the sums
+/// of those integers. They may be negative, and are 64 bits in two's complement.
 ///
 /// ```
 /// use turnout_core::frequency::{FrequencyOracle, Selection, SummationHistogram};
@@ -48,16 +49,16 @@ pub struct SummationHistogram {
 }
 
 impl SummationHistogram {
-    /// The largest domain: a report of so many integers has 4 MiB.
+    /// The largest domain: a report of that many integers has 4 MiB.
     pub const MAXIMUM_DOMAIN: u64 = 1 << 20;
 
-    /// The randomizer for an epsilon and a number of codes.
+    /// Makes a randomizer for an epsilon and a number of codes.
     ///
     /// # Errors
     ///
     /// [`Error::DomainSize`] if the domain is larger than [`Self::MAXIMUM_DOMAIN`];
-    /// [`Error::EpsilonUnrealizable`] if epsilon is below 2e-6 or so: the noise is at most of scale
-    /// [`DiscreteLaplace::LARGEST_SCALE`].
+    /// [`Error::EpsilonUnrealizable`] if epsilon is below about 2e-6, because the scale of the
+    /// noise is at most [`DiscreteLaplace::LARGEST_SCALE`].
     pub fn new(epsilon: Epsilon, domain: DomainSize) -> Result<Self> {
         if domain.get() > Self::MAXIMUM_DOMAIN {
             let maximum = Self::MAXIMUM_DOMAIN;
@@ -70,20 +71,20 @@ impl SummationHistogram {
         Ok(Self { epsilon, domain, noise: noise.map_err(|_| unrealizable)? })
     }
 
-    /// The epsilon that was asked for.
+    /// The epsilon that was requested.
     #[must_use]
     pub const fn epsilon(&self) -> Epsilon {
         self.epsilon
     }
 
-    /// The rate of the noise in units of 2^-64: the realised epsilon is twice the rate, exactly.
+    /// The rate of the noise in units of 2^-64. The realised epsilon is twice the rate, exactly.
     #[must_use]
     pub const fn rate(&self) -> u128 {
         self.noise.realized_scale().1
     }
 
-    /// The realised epsilon, rounded up to a floating-point number: never below the truth and never
-    /// above what was asked for.
+    /// The realised epsilon, rounded up to a floating-point number. It is never below the truth,
+    /// and never above the requested epsilon.
     #[must_use]
     pub fn realized_epsilon(&self) -> f64 {
         let rate = self.rate();
@@ -93,14 +94,14 @@ impl SummationHistogram {
         up.min(self.epsilon.get())
     }
 
-    /// The means of the scores of the own code and of any other: `(1, 0)`.
+    /// The means of the scores of the own code, and of any other code: `(1, 0)`.
     #[must_use]
     pub const fn support_probabilities(&self) -> (f64, f64) {
         (1.0, 0.0)
     }
 
-    /// A tally with the law of [`collect`](crate::frequency::FrequencyOracle::collect) for nodes of which
-    /// `true_counts[i]` hold code `i`, each taking part with probability `rate`.
+    /// Draws a tally with the law of [`collect`](crate::frequency::FrequencyOracle::collect).
+    /// `true_counts[i]` nodes hold code `i`, and each takes part with probability `rate`.
     ///
     /// The sum of the noise of any number of reports is the difference of two negative binomial
     /// counts.

@@ -1,4 +1,4 @@
-//! Reports that are rows of bits, 64 to a word: what they support, and the sums of their columns.
+//! Reports that are rows of bits, 64 in a word: what they support, and the sums of their columns.
 
 use crate::parameters::DomainSize;
 
@@ -40,12 +40,12 @@ pub(crate) fn visit_bits(row: &[u64], visit: &mut dyn FnMut(usize)) {
     }
 }
 
-/// Sums of the columns of rows of bits.
+/// Counts the ones in each column of rows of bits.
 ///
-/// Bit `i` of a word is added to bit `i` of words that hold the binary digits of 64 sums (carry-save
-/// adders, as for counting bits in Muła, Kurz, Lemire, "Faster population counts using AVX2
-/// instructions", 2018): about six operations add a word to 64 sums. Short rows are
-/// taken eight together, so that eight words are always added at once.
+/// Words hold the binary digits of 64 sums, and bit `i` of a new word is added to bit `i` of these.
+/// The method is carry-save adders, as for counting bits in Muła, Kurz, Lemire, "Faster population
+/// counts using AVX2 instructions", 2018. About six operations add a word to 64 sums. Short rows
+/// are combined in groups of eight, so that eight words are always added at once.
 #[derive(Debug, Clone)]
 pub struct BitCounter {
     /// Words of a row.

@@ -1,4 +1,4 @@
-//! Division by a fixed number, fast.
+//! Fast division by a fixed number.
 
 /// A positive divisor of 64-bit numbers whose quotients are one multiplication and one shift.
 ///

@@ -1,4 +1,4 @@
-//! Counting reports that are one integer.
+//! Counts reports that are one integer.
 
 use crate::frequency::Code;
 
@@ -6,8 +6,8 @@ use crate::frequency::Code;
 const MANY: usize = 4096;
 const LANES: usize = 4;
 
-/// How many reports there are of each kind. Neighbouring reports are counted in different lanes, so
-/// that runs of one kind do not wait for each other.
+/// The number of reports of each kind. Neighbouring reports are counted in different lanes, so that
+/// runs of one kind do not wait for each other.
 #[derive(Debug)]
 pub struct Histogram {
     lanes: Vec<u64>,

@@ -1,4 +1,4 @@
-//! What several oracles have in common.
+//! Code that several oracles share.
 
 pub(super) mod bit_rows;
 pub(super) mod divisor;

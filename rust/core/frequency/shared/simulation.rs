@@ -1,4 +1,4 @@
-//! What simulated tallies have in common.
+//! Code that all simulated tallies share.
 
 use crate::frequency::Tally;
 use crate::parallel;

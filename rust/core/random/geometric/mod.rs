@@ -1,13 +1,13 @@
 //! Exact Bernoulli selection by geometric skips.
 //!
 //! The gap before the next selected node has `P[G >= g] = r^g` with `r = 1 - p`. A table of the
-//! cumulative distribution, cut to 64 bits, turns half a random word into a gap. The cut is no
-//! approximation: when the half falls on the half of a boundary (once in 2^32 draws for each
-//! boundary) it gets another half, and when that word falls on the boundary itself, further words and
-//! interval arithmetic of growing precision settle the comparison of the infinite binary expansion
-//! with the true probability. For small `p` the gap is drawn as
-//! `256 a + b`: quotient and remainder of a geometric variable are independent, `a` geometric with
-//! ratio `r^256` and `b` geometric with ratio `r` cut to 0..256.
+//! cumulative distribution, cut to 64 bits, turns half a random word into a gap. The cut is not an
+//! approximation. If the half equals the upper half of a boundary (once in 2^32 draws for each
+//! boundary), it gets another half. If that word equals the boundary itself, further words and
+//! interval arithmetic of growing precision compare the infinite binary expansion with the true
+//! probability. For small `p` the gap is drawn as `256 a + b`. The quotient and remainder of a
+//! geometric variable are independent. `a` is geometric with ratio `r^256`, and `b` is geometric
+//! with ratio `r`, cut to 0..256.
 
 use num_bigint::BigUint;
 use num_traits::ToPrimitive;
@@ -17,7 +17,7 @@ use super::Words;
 use super::interval::{Interval, decompose};
 use crate::parameters::Probability;
 
-/// The longest run of nodes that [`Skips::select`] takes: positions fit in 16 bits.
+/// The longest run of nodes that [`Skips::select`] handles: positions fit in 16 bits.
 pub const SKIPS_MAXIMUM_LENGTH: usize = 1 << 16;
 
 /// Entries of one table.
@@ -29,7 +29,7 @@ const TWO_DIGITS_BELOW: f64 = 1.0 / 64.0;
 /// Precision that settles every table entry but those that are short binary fractions.
 const FIRST_BITS: u64 = 256;
 
-/// Selection of nodes, each with the same probability, independently and exactly.
+/// Selects nodes, each with the same probability, independently and exactly.
 ///
 /// ```
 /// use turnout_core::parameters::Probability;
@@ -61,7 +61,7 @@ enum Digits {
 impl Skips {
     /// Prepares the selection of nodes with probability `rate` each.
     ///
-    /// Costs some hundred multiplications of 256-bit numbers (more for rates below 1e-15).
+    /// It costs some hundred multiplications of 256-bit numbers (more for rates below 1e-15).
     #[must_use]
     pub fn new(rate: Probability) -> Self {
         let stay = |bits| stay_probability(rate, bits);
@@ -92,11 +92,11 @@ impl Skips {
         self.rate
     }
 
-    /// Replaces the content of `selected` by the positions in `0..length` that are selected, in
-    /// ascending order.
+    /// Replaces the content of `selected` with the selected positions in `0..length`, in ascending
+    /// order.
     ///
-    /// `length` is cut to [`SKIPS_MAXIMUM_LENGTH`]. Words are drawn some at a time: those that are left
-    /// over are dropped.
+    /// `length` is cut to [`SKIPS_MAXIMUM_LENGTH`]. Words are drawn in groups, and unused words are
+    /// dropped.
     #[inline]
     pub fn select<R: Words>(&self, length: usize, rng: &mut R, selected: &mut Vec<u16>) {
         selected.clear();

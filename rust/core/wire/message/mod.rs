@@ -1,4 +1,4 @@
-//! Messages: what one device sends. `docs/reference/formats.rst` has the layout.
+//! Messages that devices send. `docs/reference/formats.rst` has the layout.
 
 use core::fmt::Write;
 use std::collections::HashMap;
@@ -13,7 +13,7 @@ use super::json::{Json, Kind};
 use super::layout::Layout;
 use super::plan::{Fingerprint, Plan};
 
-/// The bytes that a message has of its own, from the operating system.
+/// The number of bytes from the operating system that identify one message.
 pub const NONCE_BYTES: usize = 16;
 
 const MESSAGE: Document = Document {
@@ -29,35 +29,36 @@ const TO_PLAN: &str = r#"{"format":"turnout-report","version":1,"plan":""#;
 const TO_NONCE: &str = r#"","nonce":""#;
 const TO_REPORT: &str = r#"","report":"#;
 
-/// Why a message is not taken. Its version, plan and group are shown as they stand there, cut if they
-/// are long. What stands where a report should is not: a broken device may send the answer itself.
+/// Why a message is refused. An error shows its version, plan and group as the message states them,
+/// shortened if they are long. It does not show the report, because a broken device may send the
+/// answer itself.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// It is no message, or lacks a member, or has one that nobody knows.
+    /// The text is not a message, lacks a member, or has an unknown member.
     #[error("is no message of turnout, got {bytes} bytes")]
     NoMessage {
         /// How long it is.
         bytes: usize,
     },
 
-    /// It is of another version.
+    /// The message has another version.
     #[error("has version {0}; this release of turnout reads {version}", version = MESSAGE.version)]
     Version(String),
 
-    /// It was made under another plan.
-    #[error("was made under the plan {0}, which is none of those that are read")]
+    /// The message was made under another plan.
+    #[error("was made under the plan {0}, which is not among the plans that are read")]
     Plan(String),
 
-    /// Its nonce is not one.
+    /// The nonce is not valid.
     #[error("must have a nonce of 32 hexadecimal digits")]
     Nonce,
 
-    /// Its group is none of its plan.
+    /// The group is not one of its plan.
     #[error("must have a group of its plan, got {0}")]
     Group(String),
 
-    /// Its report is not of the layout of the plan.
+    /// The report does not have the layout of the plan.
     #[error("must have a report of {}", expected(*.layout))]
     Report {
         /// What reports look like.
@@ -65,20 +66,20 @@ pub enum Refusal {
     },
 }
 
-/// The kinds of refusals that are counted apart.
+/// The kinds of refusals that are counted separately.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RefusalKind {
-    /// It is no message, or a part of it is not what it must be.
+    /// It is not a message, or a part of it is invalid.
     Malformed,
-    /// It is of a version that is not read.
+    /// It has a version that this reader does not know.
     OtherVersion,
     /// It was made under another plan.
     OtherPlan,
 }
 
 impl Refusal {
-    /// Which kind it is.
+    /// Which kind of refusal this is.
     #[must_use]
     pub const fn kind(&self) -> RefusalKind {
         match self {
@@ -101,16 +102,16 @@ fn expected(layout: Layout) -> String {
     }
 }
 
-/// What stands in a message beside its report.
+/// The contents of a message other than its report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Envelope {
-    /// Which of the plans that are read it was made under.
+    /// The index of its plan among the plans of the reader.
     pub plan: usize,
-    /// The bytes that it has of its own: one that is sent again has the same.
+    /// The bytes that identify it: a message that is sent again has the same.
     pub nonce: [u8; NONCE_BYTES],
 }
 
-/// Reads messages that were made under some plans of one layout.
+/// Reads messages that were made under one of several plans of the same layout.
 ///
 /// ```
 /// use turnout_core::wire::{Integer, Layout, MessageReader, MessageWriter, Participation, Plan};
@@ -135,36 +136,37 @@ pub struct MessageReader {
 }
 
 impl MessageReader {
-    /// Reads messages of these plans, the reports of which look like that.
+    /// Makes a reader for these plans, whose reports have this layout.
     pub fn new<'a>(plans: impl IntoIterator<Item = &'a Plan>, layout: Layout) -> Self {
         Self::of(plans.into_iter().map(|plan| (plan.fingerprint(), plan.groups().clone())), layout)
     }
 
-    /// As [`new`](Self::new), for plans of which no more is known than that.
+    /// Like [`new`](Self::new), if only the fingerprints and groups of the plans are known.
     pub fn of(plans: impl IntoIterator<Item = (Fingerprint, Groups)>, layout: Layout) -> Self {
         let (plans, groups): (Vec<_>, Vec<_>) = plans.into_iter().unzip();
         Self { plans: plans.into_iter().zip(0..).collect(), groups, layout }
     }
 
-    /// What reports look like.
+    /// The layout of the reports.
     #[must_use]
     pub const fn layout(&self) -> Layout {
         self.layout
     }
 
-    /// The most columns of groups that a plan has.
+    /// The largest number of columns of groups of any of the plans.
     #[must_use]
     pub fn columns(&self) -> usize {
         self.groups.iter().map(Groups::len).max().unwrap_or(0)
     }
 
-    /// Reads one message. The report is written to a slice of as many bytes as the layout has, the
-    /// integers little-endian; for each column of groups the number of its value to a slice with room
-    /// for [`columns`](Self::columns) numbers. What these hold after a refusal means nothing.
+    /// Reads one message. It writes the report to `report`, which has as many bytes as the layout,
+    /// with little-endian integers. It writes the index of the value of each column of groups to
+    /// `group`, which has room for [`columns`](Self::columns) numbers. After a refusal, the
+    /// contents of both are meaningless.
     ///
     /// # Errors
     ///
-    /// A [`Refusal`]; one of the report too if the slices are of other lengths.
+    /// A [`Refusal`]. If a slice has the wrong length, that is a refusal of the report.
     pub fn read(
         &self,
         message: &[u8],
@@ -242,8 +244,8 @@ impl MessageReader {
         }
     }
 
-    /// At most 16 bytes that say what a message says, its report and its group: two messages with one
-    /// nonce must not differ in it.
+    /// Returns at most 16 bytes that identify the content of a message: its report and its group.
+    /// Two messages with the same nonce must have the same content.
     #[must_use]
     pub fn content(report: &[u8], group: &[u32]) -> Vec<u8> {
         let said: Vec<u8> = report
@@ -294,20 +296,20 @@ pub struct MessageWriter {
 }
 
 impl MessageWriter {
-    /// Writes messages under a plan whose reports look like that.
+    /// Makes a writer for a plan whose reports have this layout.
     #[must_use]
     pub fn new(plan: &Plan, layout: Layout) -> Self {
         Self::of(plan.fingerprint(), plan.groups().clone(), layout)
     }
 
-    /// As [`new`](Self::new), for a plan of which no more is known than that.
+    /// Like [`new`](Self::new), if only the fingerprint and the groups of the plan are known.
     #[must_use]
     pub fn of(plan: Fingerprint, groups: Groups, layout: Layout) -> Self {
         let head = format!("{TO_PLAN}{plan}{TO_NONCE}");
         Self { head, groups, layout }
     }
 
-    /// What reports look like.
+    /// The layout of the reports.
     #[must_use]
     pub const fn layout(&self) -> Layout {
         self.layout
@@ -319,11 +321,12 @@ impl MessageWriter {
         &self.groups
     }
 
-    /// Writes one message, a line without its end: with sixteen bytes of its own from the operating
-    /// system, which no other message has, the number of its value for each column of groups, and the
-    /// bytes of its report, integers little-endian.
+    /// Writes one message, a line without its end. Its nonce is sixteen bytes from the operating
+    /// system that no other message has. `group` is the index of the value for each column of
+    /// groups, and `report` has the bytes of the report, with little-endian integers.
     ///
-    /// None if the report has another number of bytes, or the group is none of the plan.
+    /// Returns `None` if the report has the wrong number of bytes, or the plan does not list the
+    /// group.
     #[must_use]
     pub fn write(&self, nonce: [u8; NONCE_BYTES], group: &[u32], report: &[u8]) -> Option<String> {
         if report.len() != self.layout.bytes() {

@@ -1,5 +1,5 @@
-//! Tallies as they are stored: of one collection, or of one by groups. What their sums say, those know
-//! who count; here they are bytes.
+//! Stored tallies, of one collection or of one collection by groups. Only programs that count know
+//! what their sums mean; here they are bytes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -14,7 +14,7 @@ use super::left_out::{LeftOut, design_of, design_text};
 use super::plan::{Participation, Plan, quoted};
 use crate::frequency::DesignSums;
 
-/// The most collections that an origin names.
+/// The largest number of collections that an origin names.
 pub const MOST_IDENTITIES: usize = 1024;
 
 /// The version of tallies, and of those by groups.
@@ -24,7 +24,7 @@ const VERSION: u32 = 4;
 const PREFIX: usize = 16;
 const DIGEST: usize = 32;
 
-/// Which collections a tally counts, and how many nodes each round of permanent answers has.
+/// Which collections a tally counts, and the number of nodes of each round of permanent answers.
 ///
 /// ```
 /// use turnout_core::wire::Origin;
@@ -39,10 +39,10 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// That of collections, which have 16 bytes each, and rounds with their nodes.
+    /// Makes the origin of collections (16 bytes each) and of rounds with their nodes.
     ///
-    /// None if there are more than [`MOST_IDENTITIES`] collections, one of either is there twice, or a
-    /// round has no nodes.
+    /// Returns `None` if there are more than [`MOST_IDENTITIES`] collections, a collection or a
+    /// round is duplicated, or a round has no nodes.
     #[must_use]
     pub fn new(
         identities: impl IntoIterator<Item = [u8; 16]>,
@@ -62,7 +62,7 @@ impl Origin {
         &self.identities
     }
 
-    /// The nodes of each round.
+    /// The number of nodes of each round.
     #[must_use]
     pub const fn rounds(&self) -> &BTreeMap<[u8; 16], u64> {
         &self.rounds
@@ -102,18 +102,18 @@ impl Origin {
     }
 }
 
-/// What a tally says beside its plan and its sums.
+/// What a tally says beyond its plan and its sums.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TallyFacts {
-    /// How many nodes there are, reporting or not.
+    /// The number of nodes, reporting or not.
     pub nodes: u64,
-    /// How many reports were counted.
+    /// The number of reports that were counted.
     pub received: u64,
-    /// Sums of the probabilities of all nodes; there if each has its own, and only then.
+    /// Sums of the probabilities of all nodes; present if and only if each node has its own.
     pub design: Option<DesignSums>,
-    /// Which collections are counted.
+    /// Which collections it counts.
     pub origin: Origin,
-    /// How many rows or messages do not count, and are in none of these numbers.
+    /// How many rows or messages are left out; none of these numbers includes them.
     pub left_out: LeftOut,
 }
 
@@ -266,7 +266,7 @@ impl Kind {
     }
 }
 
-/// A stored tally: its plan, what is known of it, and the bytes of its sums.
+/// A stored tally: its plan, its facts, and the bytes of its sums.
 ///
 /// ```
 /// use turnout_core::wire::{LeftOut, Origin, Participation, Plan, StoredTally, TallyFacts};
@@ -294,22 +294,22 @@ pub struct StoredTally<'a> {
 }
 
 impl<'a> StoredTally<'a> {
-    /// The tally of a plan.
+    /// Makes the tally of a plan.
     ///
     /// # Errors
     ///
-    /// [`Error::Malformed`] for facts that contradict the plan or one another.
+    /// [`Error::Malformed`] if the facts contradict the plan or one another.
     pub fn new(plan: Plan, facts: TallyFacts, sums: &'a [u8]) -> Result<Self, Error> {
         facts.check(&TALLY, &plan)?;
         Ok(Self { plan, facts, sums })
     }
 
-    /// Reads what [`StoredTally::to_bytes`] wrote.
+    /// Reads the bytes that [`StoredTally::to_bytes`] wrote.
     ///
     /// # Errors
     ///
-    /// [`Error::Version`] for another version of the tally or of its plan; [`Error::Checksum`] if it is
-    /// truncated or was altered; the others if it is no tally, or contradicts itself.
+    /// [`Error::Version`] for another version of the tally or of its plan; [`Error::Checksum`] if
+    /// it is truncated or was altered; the other errors if it is not a tally or contradicts itself.
     pub fn read(data: &'a [u8]) -> Result<Self, Error> {
         let (json, sums) = TALLY.read(data)?;
         let facts = TallyFacts::of(&TALLY, &json, "plan")?;
@@ -320,7 +320,7 @@ impl<'a> StoredTally<'a> {
     ///
     /// # Errors
     ///
-    /// [`Error::Malformed`] if its plan takes up 2^32 bytes.
+    /// [`Error::Malformed`] if its plan has 2^32 bytes or more.
     pub fn to_bytes(&self) -> Result<Vec<u8>, Error> {
         TALLY.write(&self.facts.text(None, Some(&self.plan)), self.sums)
     }
@@ -331,7 +331,7 @@ impl<'a> StoredTally<'a> {
         &self.plan
     }
 
-    /// What is known of it.
+    /// The facts about its reports.
     #[must_use]
     pub const fn facts(&self) -> &TallyFacts {
         &self.facts
@@ -344,20 +344,20 @@ impl<'a> StoredTally<'a> {
     }
 }
 
-/// What a tally by groups says beside its plan and its sums.
+/// What a tally by groups says beyond its plan and its sums.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GroupsFacts {
-    /// The names of the columns, at least one, all different.
+    /// The names of the columns: at least one, all different.
     pub columns: Vec<String>,
-    /// The groups, each with its key: a value for each column.
+    /// The groups, each with its key, which has a value for each column.
     pub groups: Vec<(Key, TallyFacts)>,
-    /// Which collections are counted, in all groups together.
+    /// Which collections it counts, in all groups together.
     pub origin: Origin,
-    /// What is left out and of no group.
+    /// What is left out and belongs to no group.
     pub left_out: LeftOut,
 }
 
-/// A stored tally by groups: its plan, what is known of it, and the bytes of the sums of all groups.
+/// A stored tally by groups: its plan, its facts, and the bytes of the sums of all groups.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredGroups<'a> {
     plan: Plan,
@@ -366,14 +366,14 @@ pub struct StoredGroups<'a> {
 }
 
 impl<'a> StoredGroups<'a> {
-    /// What the bytes of a tally by groups begin with.
+    /// The first bytes of a tally by groups.
     pub const MAGIC: &'static [u8; 8] = GROUPS.magic;
 
-    /// The tally by groups of a plan, with sums that are equally long for each group.
+    /// Makes the tally by groups of a plan. The sums of all groups have the same length.
     ///
     /// # Errors
     ///
-    /// [`Error::Malformed`] for facts that contradict the plan or one another.
+    /// [`Error::Malformed`] if the facts contradict the plan or one another.
     pub fn new(plan: Plan, facts: GroupsFacts, sums: &'a [u8]) -> Result<Self, Error> {
         let refused = |reason| Err(GROUPS.malformed(reason));
         let GroupsFacts { columns, groups, origin, left_out: _ } = &facts;
@@ -399,11 +399,11 @@ impl<'a> StoredGroups<'a> {
         Ok(Self { plan, facts, sums })
     }
 
-    /// Reads what [`StoredGroups::to_bytes`] wrote.
+    /// Reads the bytes that [`StoredGroups::to_bytes`] wrote.
     ///
     /// # Errors
     ///
-    /// As [`StoredTally::read`].
+    /// Those of [`StoredTally::read`].
     pub fn read(data: &'a [u8]) -> Result<Self, Error> {
         let (json, sums) = GROUPS.read(data)?;
         if !json.has_only(&["groups", "names", "origin", "plan"], &["left_out"]) {
@@ -439,7 +439,7 @@ impl<'a> StoredGroups<'a> {
     ///
     /// # Errors
     ///
-    /// [`Error::Malformed`] if its header takes up 2^32 bytes.
+    /// [`Error::Malformed`] if its header has 2^32 bytes or more.
     pub fn to_bytes(&self) -> Result<Vec<u8>, Error> {
         let GroupsFacts { columns, groups, origin, left_out } = &self.facts;
         let group = |(key, facts): &(Key, TallyFacts)| facts.text(Some(key), None);
@@ -461,7 +461,7 @@ impl<'a> StoredGroups<'a> {
         &self.plan
     }
 
-    /// What is known of it.
+    /// The facts about its reports.
     #[must_use]
     pub const fn facts(&self) -> &GroupsFacts {
         &self.facts

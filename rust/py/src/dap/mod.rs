@@ -10,8 +10,8 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyDict};
 use turnout_core::dap::{
-    self, BatchMode, Dialect, HistogramConfig, HpkeConfig, HpkeConfigList, HpkeKey, Interval,
-    MediaType, Message, MultihotCountVecConfig, Problem, ReportError, Role, SumConfig,
+    self, BatchMode, Dialect, HistogramConfig, HpkeCiphertext, HpkeConfig, HpkeConfigList, HpkeKey,
+    Interval, MediaType, Message, MultihotCountVecConfig, Problem, ReportError, Role, SumConfig,
     SumVecConfig, Task, TaskConfiguration, VdafConfiguration,
 };
 
@@ -299,9 +299,35 @@ impl PyHpkeKey {
         PyBytes::new(py, &self.0.private_key())
     }
 
+    /// What was encrypted to this key with the same `info` and `aad`.
+    fn open<'py>(
+        &self,
+        py: Python<'py>,
+        info: &[u8],
+        aad: &[u8],
+        ciphertext: &[u8],
+    ) -> Result<Words<'py>> {
+        let read = HpkeCiphertext::decode(ciphertext)?;
+        let opened = self.0.open(info, aad, &read);
+        let refused = "the ciphertext was not encrypted to this key for this purpose";
+        Ok(PyBytes::new(py, &opened.ok_or_else(|| Failure::Corrupt(refused.into()))?))
+    }
+
     fn __repr__(&self) -> String {
         format!("{:?}", self.0)
     }
+}
+
+/// Encrypts something to the key of an encoded configuration.
+#[pyfunction]
+pub(crate) fn seal_to<'py>(
+    py: Python<'py>,
+    config: &[u8],
+    info: &[u8],
+    aad: &[u8],
+    plaintext: &[u8],
+) -> Result<Words<'py>> {
+    Ok(PyBytes::new(py, &HpkeConfig::decode(config)?.seal(info, aad, plaintext)?))
 }
 
 #[pyfunction]

@@ -28,8 +28,9 @@ macro_rules! by_width {
 }
 use by_width;
 
-/// Work, in elements, that is done at once: less than it costs to hand it to another thread or to
-/// let go of the interpreter lock. A party handles many short vectors one after the other.
+/// How many elements the calling thread handles at once. That costs less than handing them to
+/// another thread or releasing the interpreter lock. A party handles many short vectors one after
+/// the other.
 const AT_ONCE: usize = 1 << 16;
 
 /// The longest array that is made on request.

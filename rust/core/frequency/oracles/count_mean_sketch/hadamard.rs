@@ -13,11 +13,11 @@ use crate::{Error, Result};
 
 /// The Hadamard count-mean sketch.
 ///
-/// A report is one number, `(function * w + row) * 2 + bit`: a hash function and a row of the
-/// Hadamard matrix of order `w`, both uniform, and the matrix entry of that row and the own
-/// bucket's column (0 stands for +1 and 1 for -1), which went through direct encoding over two
-/// codes: it is kept with probability `e^eps / (e^eps + 1)`. A report supports the codes whose
-/// buckets have its entry in its row; of two different columns half of the entries agree.
+/// A report is one number, `(function * w + row) * 2 + bit`. It has a hash function and a row of
+/// the Hadamard matrix of order `w`, both uniform. The bit is the matrix entry of that row in the
+/// column of the own bucket (0 stands for +1 and 1 for -1). Direct encoding over two codes
+/// randomizes it: it is kept with probability `e^eps / (e^eps + 1)`. A report supports the codes
+/// whose buckets have its entry in its row; two different columns agree in half of their entries.
 ///
 /// ```
 /// use turnout_core::frequency::{FrequencyOracle, HadamardCountMeanSketch, Selection};
@@ -39,13 +39,13 @@ pub struct HadamardCountMeanSketch {
 }
 
 impl HadamardCountMeanSketch {
-    /// The number of hash functions by default.
+    /// The default number of hash functions.
     pub const HASHES: u64 = HASHES;
 
-    /// The width by default: collisions raise the variance of a rare code by less than 1 %.
+    /// The default width: collisions raise the variance of a rare code by less than 1 %.
     pub const WIDTH: u64 = super::WIDTH;
 
-    /// With `hashes` functions of a public seed, each of `width` buckets.
+    /// Makes a sketch with `hashes` functions from a public seed, each with `width` buckets.
     ///
     /// # Errors
     ///
@@ -88,7 +88,7 @@ impl HadamardCountMeanSketch {
         self.pool.buckets().modulus().get()
     }
 
-    /// `(A, W)`: how many words of 2^64 keep the entry, and how many turn it round.
+    /// `(A, W)`: how many words of 2^64 keep the entry, and how many reverse it.
     #[must_use]
     pub const fn words(&self) -> (u64, u64) {
         self.encoding.words()
@@ -101,21 +101,22 @@ impl HadamardCountMeanSketch {
     }
 
     /// `(p*, q*)`: the probabilities that a report supports the node's own code, and any other
-    /// fixed code; the latter on the average over all sets of functions.
+    /// fixed code. The latter is an average over all sets of functions.
     #[must_use]
     pub fn support_probabilities(&self) -> (f64, f64) {
         mixed((self.encoding.support_probabilities().0, 0.5), self.pool.buckets())
     }
 
-    /// A tally with the law of [`collect`](crate::frequency::FrequencyOracle::collect), with these
-    /// hash functions, for nodes of which `true_counts[i]` hold code `i`, each taking part with
+    /// Draws a tally with the law of [`collect`](crate::frequency::FrequencyOracle::collect) for
+    /// these hash functions. `true_counts[i]` nodes hold code `i`, and each takes part with
     /// probability `rate`.
     ///
-    /// The nodes of each code that are present choose their functions, and those of each bucket
-    /// whether their entry is turned round; then the bits of their rows, the highest first, nodes
-    /// that go on alike being drawn together. Exact in law, the correlations of the counts included.
-    /// The cost is proportional to the number of nodes or to codes times functions, whichever is
-    /// less, and to that of functions times columns times bits of a column.
+    /// The nodes of each code that take part choose their functions, and the nodes of each bucket
+    /// draw whether their entry is reversed. Then the bits of their rows are drawn, the highest
+    /// first; nodes with the same remaining choice are drawn together. The joint law is exact,
+    /// including the correlations of the counts. The cost has two parts. One is proportional to the
+    /// number of nodes or to codes times functions, whichever is less. The other is proportional to
+    /// functions times columns times bits of a column.
     ///
     /// # Errors
     ///

@@ -1,10 +1,12 @@
-//! Count-mean sketches: a fixed, public set of hash functions, and reports of rows of a sketch.
+//! Count-mean sketches: a fixed, public set of hash functions, and reports that are rows of a
+//! sketch.
 //!
-//! Apple's Differential Privacy Team, "Learning with privacy at scale" (2017): a node draws one of
-//! `m` hash functions to `w` buckets and reports it with a randomized one-hot row of `w` bits, or
-//! with one randomized bit of the row's Hadamard transform. Here the rows are flipped symmetrically
-//! and everything is counted in whole numbers; what the sketch estimates is left to the estimators
-//! of pure oracles, in whose sense a report supports the codes that its row speaks for.
+//! The method is that of Apple's Differential Privacy Team, "Learning with privacy at scale"
+//! (2017). A node draws one of `m` hash functions to `w` buckets. It reports the function with a
+//! randomized one-hot row of `w` bits, or with one randomized bit of the row's Hadamard transform.
+//! Here the rows are flipped symmetrically, and all counts are whole numbers. The estimators of
+//! pure oracles estimate from the sketch: a report supports the codes whose bucket its row
+//! supports.
 
 mod hadamard;
 mod plain;

@@ -14,11 +14,11 @@ use crate::{Error, Result};
 
 /// The count-mean sketch.
 ///
-/// A report is a row of `1 + ceil(w / 64)` words: the number of the hash function, and `w` bits, of
-/// which the own bucket's is one with probability `p = 1 - T / 2^64` and any other with `1 - p`,
-/// independently; unused bits are zero. `T` is the least whole number with
-/// `(2^64 - T) / T <= e^(eps / 2)`, proven, so that two rows, which differ in two bits, have a
-/// likelihood ratio of at most `((2^64 - T) / T)^2 <= e^eps`.
+/// A report is a row of `1 + ceil(w / 64)` words: the number of the hash function, and `w`
+/// independent bits. The bit of the own bucket is one with probability `p = 1 - T / 2^64`, any
+/// other bit with probability `1 - p`; unused bits are zero. `T` is the least whole number for
+/// which `(2^64 - T) / T <= e^(eps / 2)` is proven. Two rows differ in two bits, so their
+/// likelihood ratio is at most `((2^64 - T) / T)^2 <= e^eps`.
 ///
 /// ```
 /// use turnout_core::frequency::{CountMeanSketch, FrequencyOracle, Selection};
@@ -44,11 +44,12 @@ pub struct CountMeanSketch {
 const LARGEST_WIDTH: u64 = 4096;
 
 impl CountMeanSketch {
-    /// The number of hash functions by default.
+    /// The default number of hash functions.
     pub const HASHES: u64 = HASHES;
 
-    /// The width by default: the least power of two from 256 to 4096 with which collisions raise
-    /// the variance of a rare code by at most 5 %, over that of rows without end.
+    /// The default width: the least power of two from 256 to 4096 with which collisions cost
+    /// little. Compared with infinitely long rows, they raise the variance of a rare code by at
+    /// most 5 %.
     #[must_use]
     pub fn default_width(epsilon: Epsilon) -> u64 {
         let q = 1.0 / (1.0 + libm::exp(epsilon.get() / 2.0));
@@ -63,13 +64,13 @@ impl CountMeanSketch {
         width
     }
 
-    /// With `hashes` functions of a public seed, each of `width` buckets.
+    /// Makes a sketch with `hashes` functions from a public seed, each with `width` buckets.
     ///
     /// # Errors
     ///
     /// [`Error::Integer`] if there are not from 1 to 2^20 functions, a width from 2 to 2^16, and at
     /// most 2^28 buckets in all functions together; [`Error::DomainSize`] if the domain has more
-    /// than `2^31 - 1` codes; [`Error::EpsilonUnrealizable`] if epsilon is below 2^-30 or so.
+    /// than `2^31 - 1` codes; [`Error::EpsilonUnrealizable`] if epsilon is below about 2^-30.
     pub fn new(
         epsilon: Epsilon,
         domain: DomainSize,
@@ -115,8 +116,8 @@ impl CountMeanSketch {
         self.pool.buckets().modulus().get()
     }
 
-    /// `T`: how many of 2^64 words flip a bit. The realised guarantee is
-    /// `2 ln((2^64 - T) / T)`, exactly.
+    /// How many of the 2^64 words flip a bit, `T`. The realised guarantee is `2 ln((2^64 - T) /
+    /// T)`, exactly.
     #[must_use]
     pub const fn flip_words(&self) -> u64 {
         self.flips.threshold()
@@ -136,7 +137,7 @@ impl CountMeanSketch {
     }
 
     /// `(p*, q*)`: the probabilities that a report supports the node's own code, and any other
-    /// fixed code; the latter on the average over all sets of functions.
+    /// fixed code. The latter is an average over all sets of functions.
     #[must_use]
     pub fn support_probabilities(&self) -> (f64, f64) {
         mixed((1.0 - self.flip(), self.flip()), self.pool.buckets())
@@ -152,14 +153,15 @@ impl CountMeanSketch {
         u64::MAX >> (self.row_words() * 64 - self.pool.width())
     }
 
-    /// A tally with the law of [`collect`](crate::frequency::FrequencyOracle::collect), with these
-    /// hash functions, for nodes of which `true_counts[i]` hold code `i`, each taking part with
+    /// Draws a tally with the law of [`collect`](crate::frequency::FrequencyOracle::collect) for
+    /// these hash functions. `true_counts[i]` nodes hold code `i`, and each takes part with
     /// probability `rate`.
     ///
-    /// The nodes of each code that are present choose their functions; then the count of every cell
-    /// of the sketch is one binomial of those whose own bucket it is and one of the others. Exact
-    /// in law, the correlations of the counts included. The cost is proportional to the number of
-    /// nodes or to codes times functions, whichever is less, and to the tally's.
+    /// The nodes of each code that take part choose their functions. Then the count of every cell
+    /// of the sketch is one binomial of the nodes whose own bucket it is, plus one of the others.
+    /// The joint law is exact, including the correlations of the counts. The cost is that of the
+    /// tally, plus a part proportional to the number of nodes or to codes times functions,
+    /// whichever is less.
     ///
     /// # Errors
     ///

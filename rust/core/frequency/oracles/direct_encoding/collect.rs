@@ -1,4 +1,4 @@
-//! Selection, randomization and tally in one pass, with no reports in memory.
+//! Selects, randomizes and tallies in one pass, without reports in memory.
 
 use super::{DirectEncoding, Room};
 use crate::Result;
@@ -10,12 +10,13 @@ use crate::parallel::{self, chunk, stretch};
 use crate::random::{Purpose, Streams};
 
 impl DirectEncoding {
-    /// The tally of [`randomize`](Self::randomize), fused with it: the same streams give the same
-    /// counts, and memory does not grow with the number of nodes.
+    /// Randomizes and tallies in one step. The same streams give the same counts as
+    /// [`randomize`](Self::randomize) and [`tally`](Self::tally), and memory does not grow with the
+    /// number of nodes.
     ///
     /// # Errors
     ///
-    /// As for [`randomize`](Self::randomize).
+    /// Those of [`randomize`](Self::randomize).
     ///
     /// ```
     /// use turnout_core::frequency::{DirectEncoding, Selection};

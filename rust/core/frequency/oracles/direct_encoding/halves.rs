@@ -1,4 +1,4 @@
-//! Decisions from the upper half of a word.
+//! Decides from the upper half of a word.
 
 use fearless_simd::prelude::*;
 use fearless_simd::{Level, dispatch};
@@ -78,8 +78,8 @@ impl Halves {
         }
     }
 
-    /// The reports that the halves of words make of codes, the low half first. Says whether one of
-    /// them is open: then the report that it stands for is none.
+    /// Makes reports from codes and the halves of words, the low half first. Tells whether a half
+    /// leaves its report open; then that report is not valid.
     ///
     /// There are half as many words as codes, rounded up.
     #[inline]

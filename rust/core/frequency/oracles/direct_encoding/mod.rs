@@ -1,16 +1,16 @@
 //! Direct encoding, also called k-ary randomized response.
 //!
 //! A node reports its own code with probability `p* = e^eps / (e^eps + k - 1)` and each other code
-//! with `q* = 1 / (e^eps + k - 1)`: Kairouz, Bonawitz, Ramage, "Discrete distribution estimation
-//! under local privacy" (2016); the notation is that of Wang, Blocki, Li, Jha, "Locally
+//! with `q* = 1 / (e^eps + k - 1)`. Source: Kairouz, Bonawitz, Ramage, "Discrete distribution
+//! estimation under local privacy" (2016). The notation is that of Wang, Blocki, Li, Jha, "Locally
 //! differentially private protocols for frequency estimation" (2017).
 //!
-//! The realised probabilities are whole numbers of 64-bit words (of which the upper half is mostly
-//! enough to decide, and then the lower one is not drawn): `A` words for the own code and
-//! `W` for each other, with `A <= e^eps W` proven by integer bounds of the exponential, and the
-//! `2^64 - A - (k - 1) W` words left over (a fraction below `(e^eps + k) / 2^64`) drawn again. So
-//! every report has probability `A / (A + (k - 1) W)` or `W / (A + (k - 1) W)` exactly, whatever
-//! the code, and the likelihood ratio is `A / W <= e^eps`.
+//! The realised probabilities are whole numbers of 64-bit words: `A` words for the own code and `W`
+//! for each other code. Integer bounds of the exponential prove that `A <= e^eps W`. The
+//! `2^64 - A - (k - 1) W` words left over (a fraction below `(e^eps + k) / 2^64`) are drawn again.
+//! So every report has probability `A / (A + (k - 1) W)` or `W / (A + (k - 1) W)` exactly, whatever
+//! the code, and the likelihood ratio is `A / W <= e^eps`. The upper half of a word is mostly enough
+//! to decide, and then the lower half is not drawn.
 
 mod collect;
 mod halves;
@@ -70,12 +70,12 @@ pub struct DirectEncoding {
 }
 
 impl DirectEncoding {
-    /// The randomizer for an epsilon and a number of codes.
+    /// Makes a randomizer for an epsilon and a number of codes.
     ///
     /// # Errors
     ///
-    /// [`Error::EpsilonUnrealizable`] if epsilon is below 2^-32 or so: then nothing can be learned
-    /// from reports, and `p* - q*` would be lost in rounding.
+    /// [`Error::EpsilonUnrealizable`] if epsilon is below about 2^-32: then reports carry no
+    /// information, and `p* - q*` would be lost in rounding.
     pub fn new(epsilon: Epsilon, domain: DomainSize) -> Result<Self> {
         let bounds = ExponentialBounds::new(epsilon.get());
         // At least 10 words, since e^42 + 2^32 < 2^64 / 10; and below 2^63, since k >= 2.
@@ -97,7 +97,7 @@ impl DirectEncoding {
         }
     }
 
-    /// The epsilon that was asked for.
+    /// The epsilon that was requested.
     #[must_use]
     pub const fn epsilon(&self) -> Epsilon {
         self.epsilon
@@ -109,16 +109,16 @@ impl DirectEncoding {
         self.domain
     }
 
-    /// `(A, W)`: how many words make a node report its own code, and each other code. The realised
-    /// guarantee is `ln(A / W)`, exactly.
+    /// `(A, W)`: how many words make a node report its own code, and how many each other code. The
+    /// realised guarantee is `ln(A / W)`, exactly.
     #[must_use]
     pub const fn words(&self) -> (u64, u64) {
         // keep + k cell <= 2^64 and k >= 2, so the sum fits.
         (self.keep + self.cell, self.cell)
     }
 
-    /// The realised epsilon `ln(A / W)`, rounded up to a floating-point number: never below the
-    /// truth and never above what was asked for.
+    /// The realised epsilon `ln(A / W)`, rounded up to a floating-point number. It is never below
+    /// the truth, and never above the requested epsilon.
     #[must_use]
     pub fn realized_epsilon(&self) -> f64 {
         let (own, other) = self.words();

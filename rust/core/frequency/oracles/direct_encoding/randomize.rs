@@ -1,4 +1,4 @@
-//! One report for each node that takes part.
+//! Makes one report for each node that takes part.
 
 use super::{DirectEncoding, Room};
 use crate::frequency::codes::{all_inside, outside};
@@ -11,8 +11,8 @@ use crate::{Error, Result};
 impl DirectEncoding {
     /// Randomizes the code of every node that takes part.
     ///
-    /// Runs on the current rayon pool. The result depends on `streams` alone, not on the number of
-    /// threads.
+    /// It runs on the current rayon pool. The result depends on `streams` alone, not on the number
+    /// of threads.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! The tally of any number of nodes, drawn at once.
+//! Draws the tally of any number of nodes at once.
 
 use super::DirectEncoding;
 use crate::Result;
@@ -15,16 +15,16 @@ const BLOCK: usize = 2048;
 const SPREAD: u64 = 1 << 55;
 
 impl DirectEncoding {
-    /// A domain of at most so many answers is simulated by the calling thread alone.
+    /// The largest domain that the calling thread simulates alone.
     pub const SIMULATED_AT_ONCE: usize = BLOCK;
 
-    /// A tally with the law of [`collect`](Self::collect) for nodes of which `true_counts[i]` hold
-    /// code `i`, each taking part with probability `rate`.
+    /// Draws a tally with the law of [`collect`](Self::collect). `true_counts[i]` nodes hold code
+    /// `i`, and each takes part with probability `rate`.
     ///
-    /// Of the nodes that hold `i` a binomial number takes part and keeps its code. All others take
-    /// part with one probability, whatever they hold, and then report uniformly over the domain: a
-    /// binomial number of them all, spread by a multinomial. The cost is proportional to the size of
-    /// the domain, for any number of nodes.
+    /// Of the nodes that hold `i`, a binomial number takes part and keeps its code. All other nodes
+    /// take part with one probability, whatever they hold, and then report uniformly over the
+    /// domain. Their number is binomial, and a multinomial spreads it over the codes. The cost is
+    /// proportional to the size of the domain, for any number of nodes.
     ///
     /// # Errors
     ///

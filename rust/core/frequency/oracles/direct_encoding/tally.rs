@@ -1,4 +1,4 @@
-//! Counting the reports that support each code.
+//! Counts the reports that support each code.
 
 use super::DirectEncoding;
 use crate::frequency::codes::{all_inside, outside};
@@ -69,8 +69,8 @@ impl DirectEncoding {
         Ok(Tally { support: total.finish(), received: reports.len() as u64, weighted })
     }
 
-    /// Which codes each report supports: its own and no other. One row of `ceil(k / 64)` words for
-    /// each report, code `i` in bit `i % 64` of word `i / 64`.
+    /// Returns which codes each report supports: its own and no other. There is one row of `ceil(k
+    /// / 64)` words for each report, with code `i` in bit `i % 64` of word `i / 64`.
     ///
     /// # Errors
     ///
@@ -92,7 +92,7 @@ impl DirectEncoding {
     ///
     /// # Errors
     ///
-    /// [`Error::CodeOutsideDomain`] if a report is.
+    /// [`Error::CodeOutsideDomain`] if a report is outside the domain.
     pub fn check<O: Code>(&self, reports: &[O]) -> Result<()> {
         let inside = |index| all_inside(&reports[chunk(index, CHUNK, reports.len())], self.domain);
         if parallel::all(reports.len().div_ceil(CHUNK), inside) {

@@ -1,18 +1,18 @@
 //! Hadamard response.
 //!
-//! A report is an integer `y` below `K`, the least power of two above the number of codes. Code `x`
-//! is supported by the half of them with an even number of set bits in common with `x + 1`; a node
-//! reports each of its own half with a weight of `e^eps` and each other with a weight of one:
-//! Acharya, Sun, Zhang, "Hadamard response: estimating distributions privately, efficiently, and
-//! with little communication" (2019), in the form for high privacy. Two different halves have
-//! exactly a quarter in common, so `p* = e^eps / (e^eps + 1)` and `q* = 1/2`.
+//! A report is an integer `y` below `K`, the least power of two above the number of codes. Half of
+//! these integers support code `x`: those that have an even number of set bits in common with `x +
+//! 1`. A node reports each integer of its own half with a weight of `e^eps`, and each other with a
+//! weight of one. This is the form for high privacy of Acharya, Sun, Zhang, "Hadamard response:
+//! estimating distributions privately, efficiently, and with little communication" (2019). Two
+//! different halves have exactly a quarter in common, so `p* = e^eps / (e^eps + 1)` and `q* = 1/2`.
 //!
-//! One 64-bit word makes a report. Its low `log2 K` bits are a uniform `y`; the other `b` bits are
-//! compared with a threshold `A` and decide whether `y` shall be in the half of the code; if it is
-//! in the wrong one, the lowest bit of `y` that `x + 1` has set is flipped, which maps the one half
-//! onto the other. So every report has probability `2 A / (2^b K)` or `2 (2^b - A) / (2^b K)`
-//! exactly, with `A <= e^eps (2^b - A)` proven by integer bounds of the exponential. No branch
-//! depends on a code and no word is drawn again.
+//! One 64-bit word makes a report. Its low `log2 K` bits are a uniform `y`. The other `b` bits are
+//! compared with a threshold `A`, which decides whether `y` shall be in the half of the code. If
+//! `y` is in the wrong half, the lowest bit that `x + 1` has set is flipped in `y`, which maps one
+//! half onto the other. So every report has probability `2 A / (2^b K)` or `2 (2^b - A) / (2^b K)`
+//! exactly, and integer bounds of the exponential prove that `A <= e^eps (2^b - A)`. No branch
+//! depends on a code, and no word is drawn again.
 
 mod simulate;
 
@@ -50,13 +50,13 @@ pub struct HadamardResponse<O> {
 }
 
 impl<O: ReportCode> HadamardResponse<O> {
-    /// The randomizer for an epsilon and a number of codes.
+    /// Makes a randomizer for an epsilon and a number of codes.
     ///
     /// # Errors
     ///
-    /// [`Error::EpsilonUnrealizable`] if epsilon is so small that the bits of a word which are left
-    /// for the decision cannot realise it: 2^-32 or so for small domains, 2^-31 for the largest;
-    /// [`Error::DomainSize`] if the reports do not fit type `O`.
+    /// [`Error::EpsilonUnrealizable`] if epsilon is too small for the deciding bits of a word:
+    /// about 2^-32 for small domains, 2^-31 for the largest; [`Error::DomainSize`] if the reports
+    /// do not fit type `O`.
     pub fn new(epsilon: Epsilon, domain: DomainSize) -> Result<Self> {
         let bits = domain.get().ilog2() + 1;
         if O::RANGE >> bits == 0 {
@@ -83,7 +83,7 @@ impl<O: ReportCode> HadamardResponse<O> {
         Ok(Self { epsilon, domain, bits, inside, reports: PhantomData })
     }
 
-    /// The epsilon that was asked for.
+    /// The epsilon that was requested.
     #[must_use]
     pub const fn epsilon(&self) -> Epsilon {
         self.epsilon
@@ -101,15 +101,15 @@ impl<O: ReportCode> HadamardResponse<O> {
         1 << self.bits
     }
 
-    /// `(A, 2^b - A)`: the weights of a report in the half of the node's code, and of another one.
-    /// The realised guarantee is the logarithm of their ratio, exactly.
+    /// `(A, 2^b - A)`: the weights of a report in the half of the node's code, and of a report
+    /// outside it. The realised guarantee is the logarithm of their ratio, exactly.
     #[must_use]
     pub const fn words(&self) -> (u64, u64) {
         (self.inside, (1 << (64 - self.bits)) - self.inside)
     }
 
-    /// The realised epsilon, rounded up to a floating-point number: never below the truth and never
-    /// above what was asked for.
+    /// The realised epsilon, rounded up to a floating-point number. It is never below the truth,
+    /// and never above the requested epsilon.
     #[must_use]
     pub fn realized_epsilon(&self) -> f64 {
         let (own, other) = self.words();

@@ -1,4 +1,4 @@
-//! The tally of any number of nodes, drawn at once.
+//! Draws the tally of any number of nodes at once.
 
 use super::{HadamardResponse, ReportCode};
 use crate::frequency::Tally;
@@ -19,14 +19,14 @@ const SPREAD: u64 = 1 << 40;
 const SMALL: usize = 256;
 
 impl<O: ReportCode> HadamardResponse<O> {
-    /// A tally with the law of [`collect`](crate::frequency::FrequencyOracle::collect) for nodes of
-    /// which `true_counts[i]` hold code `i`, each taking part with probability `rate`.
+    /// Draws a tally with the law of [`collect`](crate::frequency::FrequencyOracle::collect).
+    /// `true_counts[i]` nodes hold code `i`, and each takes part with probability `rate`.
     ///
-    /// The joint law is exact. Of the nodes that hold `i` a binomial number takes part, and of those
-    /// a binomial number reports in the own half. The bits of the reports are then drawn from the
-    /// highest down: a bit is a fair coin unless it is the last one that the code looks at, and nodes
-    /// whose codes agree in the lower bits and want the same of them go on together. The cost is
-    /// `K log K` binomials, for any number of nodes.
+    /// The joint law is exact. Of the nodes that hold `i`, a binomial number takes part, and of
+    /// those a binomial number reports in the own half. The bits of the reports are then drawn from
+    /// the highest down. A bit is a fair coin unless it is the last one that the code looks at.
+    /// Nodes whose codes agree in the lower bits and need the same result of them go on together.
+    /// The cost is `K log K` binomials, for any number of nodes.
     ///
     /// # Errors
     ///

@@ -1,13 +1,14 @@
-//! Local hashing: a report is a hash function of the node's own choice and a randomized bucket.
+//! Local hashing: a report is a hash function that the node chooses, and a randomized bucket.
 //!
-//! A node draws a function from a strongly universal family, whatever its code; its code's bucket,
-//! one of `g`, goes through direct encoding. A report supports the codes that its function maps to
-//! its bucket. The binary variant, `g = 2`, is that of Bassily and Smith, "Local, private, efficient
-//! protocols for succinct histograms" (2015); Wang, Blocki, Li, Jha, "Locally differentially private
-//! protocols for frequency estimation" (2017) find the `g` of least variance, near `e^eps + 1`.
+//! A node draws a function from a strongly universal family, whatever its code. Direct encoding
+//! randomizes the bucket of its code, one of `g`. A report supports the codes that its function
+//! maps to its bucket. The binary variant, `g = 2`, is that of Bassily and Smith, "Local, private,
+//! efficient protocols for succinct histograms" (2015). Wang, Blocki, Li, Jha, "Locally
+//! differentially private protocols for frequency estimation" (2017), find the `g` of least
+//! variance, near `e^eps + 1`.
 //!
 //! The likelihood of a report `(a, b, y)` under code `x` is that of `y` given the bucket of `x`,
-//! divided by `P^2`: the guarantee is that of direct encoding, for any functions whatever.
+//! divided by `P^2`. So the guarantee is that of direct encoding, for any functions whatever.
 
 mod optimal;
 mod pooled;
@@ -26,9 +27,9 @@ use crate::{Error, Result};
 
 /// The local-hashing randomizer.
 ///
-/// A report is one number: `[a: w bits][b: w bits][bucket: c bits]` with `c = ceil(log2 g)` and
-/// `w = min(31, (64 - c) / 2)`. The function is `u = (a x + b) mod P` for the largest prime
-/// `P < 2^w`, and the bucket `floor(u g / P)`; `a` and `b` are uniform on `0..P`. So domains have at
+/// A report is one number: `[a: w bits][b: w bits][bucket: c bits]` with `c = ceil(log2 g)` and `w
+/// = min(31, (64 - c) / 2)`. The function is `u = (a x + b) mod P` for the largest prime `P < 2^w`,
+/// and the bucket is `floor(u g / P)`; `a` and `b` are uniform on `0..P`. So a domain can have at
 /// most `P` codes.
 ///
 /// ```
@@ -59,12 +60,12 @@ impl LocalHashing {
     /// The largest number of buckets.
     pub const MAXIMUM_BUCKETS: u64 = 1 << 20;
 
-    /// With a given number of buckets.
+    /// Makes a randomizer with a given number of buckets.
     ///
     /// # Errors
     ///
     /// [`Error::Integer`] if there are not from 2 to 2^20 buckets; [`Error::HashedDomain`] if the
-    /// domain has more codes than the functions tell apart with that many buckets;
+    /// functions cannot distinguish all codes of the domain with that many buckets;
     /// [`Error::EpsilonUnrealizable`] as for [`DirectEncoding::new`].
     pub fn new(epsilon: Epsilon, domain: DomainSize, buckets: u64) -> Result<Self> {
         if !(2..=Self::MAXIMUM_BUCKETS).contains(&buckets) {
@@ -78,21 +79,21 @@ impl LocalHashing {
         Self::with_bits(epsilon, domain, buckets, coefficient_bits(buckets))
     }
 
-    /// Two buckets: the smallest bucket, one bit.
+    /// Makes a randomizer with two buckets, so that the bucket takes one bit.
     ///
     /// # Errors
     ///
-    /// As for [`new`](Self::new).
+    /// Those of [`new`](Self::new).
     pub fn binary(epsilon: Epsilon, domain: DomainSize) -> Result<Self> {
         Self::new(epsilon, domain, 2)
     }
 
-    /// The number of buckets that gives rare codes the least variance, among those with which the
-    /// functions tell all codes of the domain apart.
+    /// Makes a randomizer with the number of buckets that gives rare codes the least variance. Only
+    /// numbers with which the functions distinguish all codes of the domain are considered.
     ///
     /// # Errors
     ///
-    /// As for [`new`](Self::new).
+    /// Those of [`new`](Self::new).
     pub fn optimized(epsilon: Epsilon, domain: DomainSize) -> Result<Self> {
         Self::new(epsilon, domain, optimal_buckets(epsilon, domain))
     }
@@ -116,8 +117,8 @@ impl LocalHashing {
         self.buckets.modulus().get()
     }
 
-    /// `(A, W)`: how many words of 2^64 make a node report its own bucket, and each other bucket.
-    /// The realised guarantee is `ln(A / W)`, exactly.
+    /// `(A, W)`: how many words of 2^64 make a node report its own bucket, and how many each other
+    /// bucket. The realised guarantee is `ln(A / W)`, exactly.
     #[must_use]
     pub const fn words(&self) -> (u64, u64) {
         self.encoding.words()
@@ -136,7 +137,7 @@ impl LocalHashing {
     }
 
     /// `(p*, q*)`: the probabilities that a report supports the node's own code, and any other
-    /// fixed code, which is in the own code's bucket with the probability of a collision.
+    /// fixed code. The latter includes the probability that both codes collide.
     #[must_use]
     pub fn support_probabilities(&self) -> (f64, f64) {
         mixed(self.encoding.support_probabilities(), self.buckets)

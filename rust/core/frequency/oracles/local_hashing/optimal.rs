@@ -1,4 +1,4 @@
-//! The number of buckets of least variance.
+//! The number of buckets with the least variance.
 
 use super::{LocalHashing, coefficient_bits};
 use crate::frequency::shared::hashing::Modulus;

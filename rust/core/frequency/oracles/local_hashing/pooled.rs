@@ -11,13 +11,13 @@ use crate::parameters::{DomainSize, Epsilon, Probability};
 use crate::random::{Streams, Words, binomial, multinomial_uniform, uniform_below};
 use crate::{Error, Result};
 
-/// Local hashing in which the node draws its function from a fixed, public pool of `m`.
+/// Local hashing in which the node draws its function from a fixed, public pool of `m` functions.
 ///
-/// A report is one small number, `function * g + bucket`, and a tally costs `m k` evaluations
-/// whatever the number of reports: the pool of Cormode, Maddock, Maple, "Frequency estimation under
-/// local differential privacy" (2021). The guarantee is the same, for the functions do not depend
-/// on anybody's code. What a pool costs is an error that does not average out: codes that collide
-/// more often than expected in these functions are taken for each other.
+/// A report is one small number, `function * g + bucket`. A tally costs `m k` evaluations, whatever
+/// the number of reports. This is the pool of Cormode, Maddock, Maple, "Frequency estimation under
+/// local differential privacy" (2021). The guarantee is the same as without a pool, because the
+/// functions do not depend on anybody's code. The cost of a pool is an error that does not average
+/// out. Codes that collide in these functions more often than expected are mistaken for each other.
 ///
 /// ```
 /// use turnout_core::frequency::{FrequencyOracle, PooledLocalHashing, Selection};
@@ -39,11 +39,12 @@ pub struct PooledLocalHashing {
 }
 
 impl PooledLocalHashing {
-    /// With a given number of buckets, and the `functions` of a public seed.
+    /// Makes a randomizer with a given number of buckets and `functions` functions from a public
+    /// seed.
     ///
     /// # Errors
     ///
-    /// [`Error::Integer`] if there are not from 2 to 2^20 buckets, from 1 to 2^20 functions, or
+    /// [`Error::Integer`] if there are not from 2 to 2^20 buckets, not from 1 to 2^20 functions, or
     /// more than 2^28 buckets in all functions together; [`Error::DomainSize`] if the domain has
     /// more than `2^31 - 1` codes; [`Error::EpsilonUnrealizable`] as for [`DirectEncoding::new`].
     pub fn new(
@@ -62,11 +63,11 @@ impl PooledLocalHashing {
         Ok(Self { domain, pool, encoding })
     }
 
-    /// With the number of buckets that gives rare codes the least variance.
+    /// Makes a randomizer with the number of buckets that gives rare codes the least variance.
     ///
     /// # Errors
     ///
-    /// As for [`new`](Self::new).
+    /// Those of [`new`](Self::new).
     pub fn optimized(
         epsilon: Epsilon,
         domain: DomainSize,
@@ -97,7 +98,8 @@ impl PooledLocalHashing {
         self.pool.buckets().modulus().get()
     }
 
-    /// `(A, W)`: how many words of 2^64 make a node report its own bucket, and each other bucket.
+    /// `(A, W)`: how many words of 2^64 make a node report its own bucket, and how many each other
+    /// bucket.
     #[must_use]
     pub const fn words(&self) -> (u64, u64) {
         self.encoding.words()
@@ -110,20 +112,20 @@ impl PooledLocalHashing {
     }
 
     /// `(p*, q*)`: the probabilities that a report supports the node's own code, and any other
-    /// fixed code; the latter on the average over all pools.
+    /// fixed code. The latter is an average over all pools.
     #[must_use]
     pub fn support_probabilities(&self) -> (f64, f64) {
         mixed(self.encoding.support_probabilities(), self.pool.buckets())
     }
 
-    /// A tally with the law of [`collect`](crate::frequency::FrequencyOracle::collect), with this
-    /// pool, for nodes of which `true_counts[i]` hold code `i`, each taking part with probability
+    /// Draws a tally with the law of [`collect`](crate::frequency::FrequencyOracle::collect) for
+    /// this pool. `true_counts[i]` nodes hold code `i`, and each takes part with probability
     /// `rate`.
     ///
-    /// The nodes of each code that are present choose their functions; those that share a function
-    /// and a bucket are randomized together. Exact in law, the correlations of the counts
-    /// included. The cost is proportional to the number of nodes or to codes times functions,
-    /// whichever is less, and to the tally's.
+    /// The nodes of each code that take part choose their functions; those that share a function
+    /// and a bucket are randomized together. The joint law is exact, including the correlations of
+    /// the counts. The cost is that of the tally, plus a part proportional to the number of nodes
+    /// or to codes times functions, whichever is less.
     ///
     /// # Errors
     ///

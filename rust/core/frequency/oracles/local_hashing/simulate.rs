@@ -1,4 +1,4 @@
-//! Tallies of any number of nodes, drawn at once.
+//! Draws the tally of any number of nodes at once.
 
 use super::LocalHashing;
 use crate::Result;
@@ -8,18 +8,17 @@ use crate::parameters::Probability;
 use crate::random::Streams;
 
 impl LocalHashing {
-    /// A tally in which every single count, jointly with the number of reports, has the law of
-    /// [`collect`](crate::frequency::FrequencyOracle::collect), for nodes of which `true_counts[i]`
-    /// hold code `i`, each taking part with probability `rate`.
+    /// Draws a tally in which every single count, jointly with the number of reports, has the law
+    /// of [`collect`](crate::frequency::FrequencyOracle::collect). `true_counts[i]` nodes hold code
+    /// `i`, and each takes part with probability `rate`.
     ///
-    /// Given who takes part, a code is supported by a binomial number of those that hold it and by
-    /// another of those that do not, exactly. Given that, the counts of different codes are drawn
-    /// independently. So they are for two codes of which one is the node's own, but two others are
-    /// supported together more often than by chance: a line's values at `x - 1` and `x + 1` lie
-    /// around that at `x`, near it both or neither. How often depends on all three codes, and the
-    /// functions are too many to draw how often each is chosen. With
-    /// [a pool](crate::frequency::PooledLocalHashing::simulate) of functions all of it is exact. The
-    /// cost is proportional to the size of the domain, for any number of nodes.
+    /// Given who takes part, two binomial numbers add up to the support of a code, exactly: one for
+    /// the nodes that hold it, and one for the others. Given that, the counts of different codes
+    /// are drawn independently. This is right for two codes of which one is the node's own. But two
+    /// other codes are supported together more often than by chance. A line's values at `x - 1` and
+    /// `x + 1` lie on both sides of its value at `x`: both near it or both far. How often depends on
+    /// all three codes, and there are too many functions to draw how often each is chosen. [A pool](crate::frequency::PooledLocalHashing::simulate) of functions makes all of
+    /// it exact. The cost is proportional to the size of the domain, for any number of nodes.
     ///
     /// # Errors
     ///

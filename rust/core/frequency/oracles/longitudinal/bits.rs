@@ -29,12 +29,13 @@ impl BitStage {
     }
 }
 
-/// Two stages of randomised bits, as numbers of the 2^64 words that make a one.
+/// Two stages of randomised bits, each given as how many of the 2^64 words make a one.
 ///
-/// A unary report has one bit for each code, which is one for the own code. Two answers differ in two
-/// bits, so the likelihood ratio of a report is that of a one under a one and a zero, times that of a
-/// zero under a zero and a one. The thresholds are the smallest noise whose exact ratio is within
-/// `e^epsilon`: found by bisection in integers, with the proof by [`ExponentialBounds`].
+/// A unary report has one bit for each code; the bit of the own code is one before it is
+/// randomised. Two answers differ in two bits. So the likelihood ratio of a report has two factors.
+/// One is the ratio of a one under a one and under a zero; the other is that of a zero under a zero
+/// and under a one. The thresholds give the smallest noise whose exact ratio is within `e^epsilon`.
+/// Bisection in integers finds them, and [`ExponentialBounds`] proves them.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BitChain {
     lifetime: Epsilon,
@@ -46,13 +47,14 @@ pub struct BitChain {
 }
 
 impl BitChain {
-    /// The stages for which the permanent answer is `lifetime`-private and one report is
+    /// Finds the stages with which the permanent answer is `lifetime`-private and one report is
     /// `first`-private.
     ///
     /// # Errors
     ///
-    /// [`Error::Accounting`] if `first` is out of reach below `lifetime`;
-    /// [`Error::EpsilonUnrealizable`] if an epsilon is so small that reports would say nothing.
+    /// [`Error::Accounting`] if `first` cannot be reached below `lifetime`;
+    /// [`Error::EpsilonUnrealizable`] if an epsilon is so small that reports would carry no
+    /// information.
     pub fn new(
         lifetime: Epsilon,
         first: Epsilon,
@@ -79,7 +81,8 @@ impl BitChain {
         Ok(Self { lifetime, first, permanent, instantaneous })
     }
 
-    /// The words of the permanent answer and of a report: those for a one that is one, and for a zero.
+    /// The words of the permanent answer, and of a report: how many make a one of a one, and how
+    /// many of a zero.
     #[must_use]
     pub const fn words(&self) -> [(u64, u64); 2] {
         [self.permanent, self.instantaneous]

@@ -9,11 +9,12 @@ use crate::frequency::{DirectEncoding, Histogram, Randomizer, Reports, Selection
 use crate::parameters::{DomainSize, Epsilon, Probability};
 use crate::random::{ExponentialBounds, Streams, Words};
 
-/// Direct encoding of a permanent answer that is itself made by direct encoding ("L-GRR": Arcolezi,
-/// Couchot, Al Bouna, Xiao, "Improving the utility of locally differentially private protocols for
-/// longitudinal and multidimensional frequency estimates", 2022).
+/// Direct encoding of a permanent answer that was also made by direct encoding. This is "L-GRR"
+/// (Arcolezi, Couchot, Al Bouna, Xiao, "Improving the utility of locally differentially private
+/// protocols for longitudinal and multidimensional frequency estimates", 2022).
 ///
-/// As a [`Randomizer`] it makes first reports: of a permanent answer that is forgotten at once.
+/// As a [`Randomizer`] it makes first reports: each uses a permanent answer that is dropped at
+/// once.
 ///
 /// ```
 /// use turnout_core::frequency::{Codes, Memoized, MemoizedDirect};
@@ -33,14 +34,14 @@ pub struct MemoizedDirect {
 }
 
 impl MemoizedDirect {
-    /// The stages for which the permanent answer is `lifetime`-private and one report is
+    /// Finds the stages with which the permanent answer is `lifetime`-private and one report is
     /// `first`-private.
     ///
     /// # Errors
     ///
-    /// [`Error::Accounting`](crate::Error::Accounting) if `first` is out of reach below `lifetime`;
-    /// [`Error::EpsilonUnrealizable`](crate::Error::EpsilonUnrealizable) if an epsilon is so small
-    /// that reports would say nothing.
+    /// [`Error::Accounting`](crate::Error::Accounting) if `first` cannot be reached below
+    /// `lifetime`; [`Error::EpsilonUnrealizable`](crate::Error::EpsilonUnrealizable) if an epsilon
+    /// is so small that reports would carry no information.
     pub fn new(domain: DomainSize, lifetime: Epsilon, first: Epsilon) -> Result<Self> {
         let permanent = DirectEncoding::new(lifetime, domain)?;
         let (own, other) = permanent.words();
@@ -92,11 +93,11 @@ impl MemoizedDirect {
         (p * kept + (1.0 - p) * changed, q * kept + (1.0 - q) * changed)
     }
 
-    /// A tally of first reports, from the true counts alone: see [`DirectEncoding::simulate`].
+    /// Draws a tally of first reports from the true counts alone: see [`DirectEncoding::simulate`].
     ///
     /// # Errors
     ///
-    /// As for [`DirectEncoding::simulate`].
+    /// Those of [`DirectEncoding::simulate`].
     pub fn simulate<S: Streams>(
         &self,
         true_counts: &[u64],

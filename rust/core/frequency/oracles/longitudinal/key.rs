@@ -1,17 +1,17 @@
-//! Where permanent answers come from.
+//! The randomness of permanent answers.
 
 use crate::random::{AesStream, AesStreams, Purpose, Streams, Words};
 
-/// The length of a node's secret.
+/// The number of bytes of a node's secret.
 pub const SECRET_BYTES: usize = 32;
 
-/// The streams that a node's permanent answers are made of.
+/// The streams from which a node's permanent answers are made.
 ///
-/// The key of the streams is derived from the node's secret and a context of 32 bytes by a cascade:
-/// each 7 bytes of the context choose the stream that gives the next key. AES-256 in counter mode is
-/// a pseudo-random function, and so is a cascade of them over inputs of one length, so that keys of
-/// different contexts have nothing in common for whoever does not know the secret. The purposes and
-/// the order of the words are a format: they never change, or permanent answers would.
+/// A cascade derives the key of the streams from the node's secret and a context of 32 bytes. Each
+/// 7 bytes of the context choose the stream that gives the next key. AES-256 in counter mode is a
+/// pseudo-random function, and so is a cascade of them over inputs of one length. So keys of
+/// different contexts look unrelated to anybody who does not know the secret. The purposes and the
+/// order of the words are a format: if they changed, permanent answers would change too.
 ///
 /// ```
 /// use rand::Rng;
@@ -27,7 +27,7 @@ pub const SECRET_BYTES: usize = 32;
 pub struct PermanentKey(AesStreams);
 
 impl PermanentKey {
-    /// The key of a secret in a context.
+    /// Derives the key of a secret in a context.
     #[must_use]
     pub fn new(secret: &[u8; SECRET_BYTES], context: &[u8; 32]) -> Self {
         let mut streams = AesStreams::from_key(*secret);
@@ -46,7 +46,7 @@ impl PermanentKey {
         Self(streams)
     }
 
-    /// The words that the permanent answer for `code` is made of.
+    /// Returns the words from which the permanent answer for `code` is made.
     #[must_use]
     pub fn stream(&self, code: u64) -> AesStream {
         self.0.stream(Purpose::PermanentReport, code)

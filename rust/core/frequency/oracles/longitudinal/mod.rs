@@ -1,11 +1,12 @@
-//! Collecting again and again: a permanent randomised answer behind an instantaneous one.
+//! Repeated collections: each report randomises a permanent answer, which is itself randomised.
 //!
-//! A node randomises its code once and for all, and in every round randomises that *permanent
+//! A node randomises its code once and for all. In every round it randomises that *permanent
 //! answer* afresh: Erlingsson, Pihur, Korolova, "RAPPOR" (2014). However many rounds there are,
-//! they say no more of an unchanged code than the permanent answer does; the first says less.
+//! together they reveal no more about an unchanged code than the permanent answer does; the first
+//! round reveals less.
 //!
-//! The permanent answer is never drawn again: it is a function of a secret of 32 bytes that the node
-//! keeps, of the context (which collection this is) and of the code. See [`PermanentKey`].
+//! The permanent answer is never drawn again. It is a function of a secret of 32 bytes that the
+//! node keeps, of the context (which collection this is), and of the code. See [`PermanentKey`].
 
 mod bits;
 mod direct;
@@ -28,24 +29,24 @@ use crate::parallel::{self, chunk};
 use crate::random::{ExponentialBounds, Purpose, Streams, Words};
 use crate::{Error, Result};
 
-/// A randomizer in two stages. As a [`Randomizer`] it makes first reports: of a permanent answer
-/// that is forgotten at once.
+/// A randomizer in two stages. As a [`Randomizer`] it makes first reports: each uses a permanent
+/// answer that is dropped at once.
 pub trait Memoized: Randomizer {
-    /// The words of the permanent answer and of a report: for what is so, and for what is not.
+    /// The words of the permanent answer, and of a report: for the true value, and for another one.
     fn words(&self) -> [(u64, u64); 2];
 
     /// The realised epsilon of the permanent answer, rounded up.
     fn lifetime_epsilon(&self) -> f64;
 
-    /// The permanent answer for a code of the domain. The words that it takes are a format.
+    /// Makes the permanent answer for a code of the domain. The words that it reads are a format.
     fn remember<R: Words>(&self, code: u64, answer: &mut [Self::Item], rng: &mut R);
 
-    /// The permanent answers of nodes that hold `codes`: a row for each.
+    /// Makes the permanent answers of nodes that hold `codes`: a row for each node.
     ///
     /// # Errors
     ///
-    /// [`Error::CodeOutsideDomain`]; [`Error::LengthMismatch`] if there is not one secret for each
-    /// code.
+    /// [`Error::CodeOutsideDomain`] for a code outside the domain; [`Error::LengthMismatch`] if
+    /// there is not one secret for each code.
     fn permanent(
         &self,
         codes: Codes<'_>,
@@ -77,11 +78,11 @@ pub trait Memoized: Randomizer {
         Ok(answers)
     }
 
-    /// One round of reports of nodes with these permanent answers.
+    /// Makes one round of reports of nodes with these permanent answers.
     ///
     /// # Errors
     ///
-    /// [`Error::Report`] or [`Error::CodeOutsideDomain`] if something is no permanent answer;
+    /// [`Error::Report`] or [`Error::CodeOutsideDomain`] if an item is not a permanent answer;
     /// [`Error::LengthMismatch`] if there are not as many personal probabilities as answers;
     /// [`Error::DomainSize`] for 2^32 nodes or more.
     fn instantaneous<S: Streams>(

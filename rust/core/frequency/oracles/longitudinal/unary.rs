@@ -8,13 +8,14 @@ use crate::frequency::{FrequencyOracle, Randomizer, Reports, Selection, Tally};
 use crate::parameters::{DomainSize, Epsilon, Probability};
 use crate::random::{Streams, Words};
 
-/// Unary encoding of which every bit is randomised twice: once for ever, and once for each report.
+/// Unary encoding in which every bit is randomised twice: once permanently, and once for each
+/// report.
 ///
 /// With two symmetric stages this is basic one-time RAPPOR made longitudinal ("L-SUE"); with others
 /// "L-OUE", "L-OSUE", "L-SOUE": Arcolezi, Couchot, Al Bouna, Xiao (2022).
 ///
-/// Reports are rows of bits, 64 to a word from the least significant one; those left over are zero.
-/// As a [`Randomizer`] it makes first reports: of a permanent answer that is forgotten at once.
+/// Reports are rows of bits, 64 in a word from the least significant one; unused bits are zero. As
+/// a [`Randomizer`] it makes first reports: each uses a permanent answer that is dropped at once.
 ///
 /// ```
 /// use turnout_core::frequency::{BitStage, Codes, Memoized, MemoizedUnary};
@@ -34,12 +35,12 @@ pub struct MemoizedUnary {
 }
 
 impl MemoizedUnary {
-    /// The randomizer whose permanent answer is `lifetime`-private and of which one report is
-    /// `first`-private; the stages are those of the permanent answer and of a report.
+    /// Makes the randomizer whose permanent answer is `lifetime`-private and whose single report is
+    /// `first`-private. The stages are those of the permanent answer and of a report.
     ///
     /// # Errors
     ///
-    /// As for [`BitChain::new`].
+    /// Those of [`BitChain::new`].
     pub fn new(
         domain: DomainSize,
         lifetime: Epsilon,
@@ -62,11 +63,11 @@ impl MemoizedUnary {
         self.chain.support_probabilities()
     }
 
-    /// A tally of first reports, from the true counts alone.
+    /// Draws a tally of first reports from the true counts alone.
     ///
     /// # Errors
     ///
-    /// As for [`DirectEncoding::simulate`](crate::frequency::DirectEncoding::simulate).
+    /// Those of [`DirectEncoding::simulate`](crate::frequency::DirectEncoding::simulate).
     pub fn simulate<S: Streams>(
         &self,
         true_counts: &[u64],

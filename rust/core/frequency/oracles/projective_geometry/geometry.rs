@@ -1,16 +1,16 @@
 //! Points and hyperplanes of a projective space over a prime field, as integers.
 //!
 //! A point is a vector up to a factor. Its *form* is the multiple whose highest non-zero coordinate
-//! is one, read as a number in base `r`; forms with the one in place `e` are the numbers from `r^e`
-//! to `2 r^e - 1`, and points are numbered in the order of their forms: those that start at `h(e) =
-//! (r^e - 1) / (r - 1)` have the one in place `e`. So the points that are zero in all but the lowest
-//! `e` places are the first `h(e)`, and the points that agree with point `i` in all but the lowest
-//! place are `r i + 1` to `r i + r`.
+//! is one, read as a number in base `r`. Forms with this one in place `e` are the numbers from
+//! `r^e` to `2 r^e - 1`. Points are numbered in the order of their forms, so those with the one in
+//! place `e` start at `h(e) = (r^e - 1) / (r - 1)`. So the points that are zero in all but the
+//! lowest `e` places are the first `h(e)`. The points that agree with point `i` in all but the
+//! lowest place are `r i + 1` to `r i + r`.
 //!
-//! A hyperplane is a vector up to a factor too. There the *lowest* non-zero coordinate is one: of
-//! hyperplane `x` with `h(p) <= x < h(p + 1)` it is in place `t - 1 - p`, and the `p` coordinates
-//! above it are the digits of `x - h(p)`. Then a point's coordinate in that place, the pivot, is
-//! what the others make it, and no division is needed to have it.
+//! A hyperplane is a vector up to a factor too, but its *lowest* non-zero coordinate is one. For
+//! hyperplane `x` with `h(p) <= x < h(p + 1)`, this one is in place `t - 1 - p`, the pivot. The `p`
+//! coordinates above it are the digits of `x - h(p)`. Then a point's coordinate in the pivot
+//! follows from its other coordinates without a division.
 
 use crate::primality::is_prime;
 

@@ -1,18 +1,19 @@
 //! Projective geometry response.
 //!
-//! A report is one of the `K = (r^t - 1) / (r - 1)` points of the projective space of `t` dimensions
-//! over the field of `r` elements, a prime. Code `x` is supported by the points of its own
-//! hyperplane, `(r^(t-1) - 1) / (r - 1)` of them, each of which a node that holds `x` reports with a
-//! weight of `e^eps`, and each other point with a weight of one. Any two hyperplanes meet in
-//! `(r^(t-2) - 1) / (r - 1)` points, so another code is supported with one probability, whichever it
-//! is: Feldman, Nelson, Nguyen, Talwar, "Private frequency estimation via projective geometry"
-//! (2022). With `r` near `e^eps + 1` the variance is close to the least of all oracles.
+//! A report is a point of the projective space of `t` dimensions over the field of `r` elements,
+//! where `r` is a prime. The space has `K = (r^t - 1) / (r - 1)` points. The points of its own
+//! hyperplane, `(r^(t-1) - 1) / (r - 1)` of them, support code `x`. A node that holds `x` reports
+//! each of these with a weight of `e^eps`, and each other point with a weight of one. Any two
+//! hyperplanes meet in `(r^(t-2) - 1) / (r - 1)` points, so every other code is supported with the
+//! same probability. Source: Feldman, Nelson, Nguyen, Talwar, "Private frequency estimation via
+//! projective geometry" (2022). With `r` near `e^eps + 1`, the variance is close to the least of
+//! all oracles.
 //!
-//! One 64-bit word makes a report: `A` words for each point of the hyperplane and `W` for each other,
-//! with `A <= e^eps W` proven by integer bounds of the exponential; the few words left over are drawn
-//! again, whatever the code. The quotient by `A` or `W` numbers a point within the hyperplane or
-//! outside it; the numbering ([`report`]) needs no division in the field, and no branch or address
-//! depends on a code.
+//! One 64-bit word makes a report. Each point of the hyperplane has `A` words and each other point
+//! `W`, and integer bounds of the exponential prove that `A <= e^eps W`. The few words left over
+//! are drawn again, whatever the code. The quotient by `A` or `W` is the number of a point within
+//! the hyperplane or outside it. The numbering ([`report`]) needs no division in the field, and no
+//! branch or address depends on a code.
 
 mod geometry;
 mod report;
@@ -58,16 +59,16 @@ pub struct ProjectiveGeometryResponse<O> {
 }
 
 impl<O: ReportCode> ProjectiveGeometryResponse<O> {
-    /// The randomizer for an epsilon and a number of codes, over a field of `field_size` elements:
-    /// by default the one with the smallest variance whose space has at most `2^20` points or 16
-    /// times as many as there are codes.
+    /// Makes a randomizer for an epsilon and a number of codes, over a field of `field_size`
+    /// elements. The default is the field with the smallest variance whose space has at most `2^20`
+    /// points or 16 times as many as there are codes.
     ///
     /// # Errors
     ///
-    /// [`Error::Integer`] if the size of the field is no prime, its space has 2^31 points or more, or
-    /// it is so far below `e^eps` that 64-bit words cannot realise epsilon; [`Error::DomainSize`] if
-    /// there are 2^31 codes or more, or the points do not fit type `O`;
-    /// [`Error::EpsilonUnrealizable`] if epsilon is below 2^-32 or so.
+    /// [`Error::Integer`] if the size of the field is not a prime, its space has 2^31 points or
+    /// more, or 64-bit words cannot realise epsilon because the size is far below `e^eps`;
+    /// [`Error::DomainSize`] if there are 2^31 codes or more, or the points do not fit type `O`;
+    /// [`Error::EpsilonUnrealizable`] if epsilon is below about 2^-32.
     pub fn new(epsilon: Epsilon, domain: DomainSize, field_size: Option<u64>) -> Result<Self> {
         let size = domain.get();
         let space = match field_size {
@@ -98,7 +99,7 @@ impl<O: ReportCode> ProjectiveGeometryResponse<O> {
         })
     }
 
-    /// The epsilon that was asked for.
+    /// The epsilon that was requested.
     #[must_use]
     pub const fn epsilon(&self) -> Epsilon {
         self.epsilon
@@ -110,19 +111,19 @@ impl<O: ReportCode> ProjectiveGeometryResponse<O> {
         self.domain
     }
 
-    /// The number of elements of the field: `r`.
+    /// The number of elements of the field, `r`.
     #[must_use]
     pub const fn field_size(&self) -> u64 {
         self.space.field
     }
 
-    /// The number of coordinates: `t`.
+    /// The number of coordinates, `t`.
     #[must_use]
     pub const fn dimensions(&self) -> usize {
         self.space.dimensions()
     }
 
-    /// The number of points, which is that of different reports: `K`.
+    /// The number of points, and so of different reports, `K`.
     #[must_use]
     pub fn points(&self) -> u64 {
         self.space.points()
@@ -140,15 +141,15 @@ impl<O: ReportCode> ProjectiveGeometryResponse<O> {
         self.space.common()
     }
 
-    /// `(A, W)`: how many words make a node report each point of its hyperplane, and each other
-    /// point. The realised guarantee is `ln(A / W)`, exactly.
+    /// `(A, W)`: how many words make a node report each point of its hyperplane, and how many each
+    /// other point. The realised guarantee is `ln(A / W)`, exactly.
     #[must_use]
     pub const fn words(&self) -> (u64, u64) {
         self.words
     }
 
-    /// The realised epsilon, rounded up to a floating-point number: never below the truth and never
-    /// above what was asked for.
+    /// The realised epsilon, rounded up to a floating-point number. It is never below the truth,
+    /// and never above the requested epsilon.
     #[must_use]
     pub fn realized_epsilon(&self) -> f64 {
         logarithm_above(self.words.0.into(), self.words.1.into(), self.epsilon.get())

@@ -1,15 +1,16 @@
-//! How a word becomes a point.
+//! Turns a word into a point.
 //!
-//! Take a code's hyperplane `x` with its pivot in place `m`, where it is one; below it is zero. The
-//! points with `<x, y> = s` are found from their other `t - 1` coordinates `u`, since `y_m = s` less
-//! the product of those above.
+//! Take a code's hyperplane `x` with its pivot in place `m`: there it is one, and below it is zero.
+//! The points with `<x, y> = s` follow from their other `t - 1` coordinates `u`: `y_m` is `s` less
+//! the product of the coordinates above.
 //!
-//! * Inside, `s = 0`: point `c` of the `h(t - 1)` points `u` of one dimension less. The form of `y`
-//!   is then that of `u` with one digit more, so each `c` gives another point and no point is missed.
-//! * Outside, number `v` of `r^(t-1)`: the first `r^m` are those with zeros above the pivot and a one
-//!   in it, the digits below being those of `v`. Of `w = v - r^m` the remainder by `r - 1` is `s - 1`
-//!   and the quotient the number of the point `u`, counted from `h(m)`: the first that is not zero
-//!   above the pivot.
+//! * Inside, `s = 0`: take point `c` of the `h(t - 1)` points `u` of one dimension less. The form
+//!   of `y` is that of `u` with one more digit, so each `c` gives another point and no point is
+//!   missed.
+//! * Outside, take number `v` of `r^(t-1)`. The first `r^m` numbers have zeros above the pivot and
+//!   a one in it, and the digits below are those of `v`. For the others, let `w = v - r^m`. The
+//!   remainder of `w` by `r - 1` is `s - 1`. The quotient is the number of the point `u`, counted
+//!   from `h(m)`, the first point that is not zero above the pivot.
 
 use super::{ProjectiveGeometryResponse, ReportCode};
 use crate::frequency::oracle::BLOCK;

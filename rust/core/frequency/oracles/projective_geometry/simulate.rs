@@ -1,7 +1,8 @@
-//! The tally of any number of nodes, drawn at once.
+//! Draws the tally of any number of nodes at once.
 //!
-//! The tally's dynamic programme, run backwards: where it adds the reports of many points up, here
-//! the nodes that share what is left to draw are spread over the points by multinomial draws.
+//! It runs the tally's dynamic programme backwards. Where the programme adds up the reports of many
+//! points, multinomial draws spread nodes over the points, together if they have the same left to
+//! draw.
 
 use super::geometry::Geometry;
 use super::{ProjectiveGeometryResponse, ReportCode, position};
@@ -19,13 +20,14 @@ const SPREAD: u64 = 1 << 40;
 const GROUPS: usize = 8;
 
 impl<O: ReportCode> ProjectiveGeometryResponse<O> {
-    /// A tally with the law of [`collect`](crate::frequency::FrequencyOracle::collect) for nodes of
-    /// which `true_counts[i]` hold code `i`, each taking part with probability `rate`.
+    /// Draws a tally with the law of [`collect`](crate::frequency::FrequencyOracle::collect).
+    /// `true_counts[i]` nodes hold code `i`, and each takes part with probability `rate`.
     ///
-    /// The joint law is exact. Of the nodes that hold `i` a binomial number takes part; of those a
-    /// binomial number reports a uniform point of the hyperplane, and all others a uniform point of
-    /// the space. The points are then drawn place by place, nodes that want the same of the places
-    /// left going on together: about `K r t` draws at most, for any number of nodes.
+    /// The joint law is exact. Of the nodes that hold `i`, a binomial number takes part. Of those,
+    /// a binomial number reports a uniform point of the hyperplane, and all others report a uniform
+    /// point of the space. The points are then drawn place by place; nodes that need the same in
+    /// the remaining places go on together. That takes about `K r t` draws at most, for any number
+    /// of nodes.
     ///
     /// # Errors
     ///

@@ -1,11 +1,11 @@
-//! How many reports each hyperplane contains.
+//! Counts how many reports each hyperplane contains.
 //!
-//! By the dynamic programme of the paper, from numbers of reports to sums over hyperplanes, here in
-//! exact integers and in the order of the numbering. A hyperplane with its pivot in place `m` does
-//! not look below `m`: reports that agree from there up are added first. Of what is above the pivot,
-//! one place after the other is summed away: for each coordinate `a` that the hyperplane may have
-//! there, reports with coordinate `b` move on to what is left to reach, less `a b`. All hyperplanes
-//! together cost about `K r t` additions; one by one they would cost `K^2 / r`.
+//! The dynamic programme of the paper computes sums over hyperplanes from numbers of reports. Here
+//! it uses exact integers, in the order of the numbering. A hyperplane with its pivot in place `m`
+//! does not look below `m`, so reports that agree from there up are added first. Of the places
+//! above the pivot, one after the other is summed away. For each coordinate `a` that the hyperplane
+//! may have there, reports with coordinate `b` move on to the remaining target less `a b`. All
+//! hyperplanes together cost about `K r t` additions; one by one they would cost `K^2 / r`.
 
 use super::geometry::Geometry;
 use super::position;

@@ -1,4 +1,4 @@
-//! Uniform sets of a given size, many at a time.
+//! Draws uniform sets of a given size, many at a time.
 
 use super::SubsetSelection;
 use crate::frequency::shared::bit_rows::row_words;
@@ -14,10 +14,11 @@ impl SubsetSelection {
     /// The sets of nodes that hold `codes`.
     ///
     /// The others of a set are drawn by Floyd's algorithm (Bentley, Floyd, "A sample of
-    /// brilliance", 1987): for `j` from `n - d` to `n - 1`, a uniform number of `0..=j` is added, or
-    /// `j` if it is there already; that gives a uniform set of `d` of the numbers below `n`. Leaving
-    /// out the first step gives one of `d - 1`: so it is done if the own code is in the set.
-    /// The numbers below `n = k - 1` stand for the other codes, the own one for the last.
+    /// brilliance", 1987): for `j` from `n - d` to `n - 1`, a uniform number of `0..=j` is added,
+    /// or `j` if that number is already in the set; that gives a uniform set of `d` of the numbers
+    /// below `n`. Leaving out the first step gives one of `d - 1`: so it is done if the own code is
+    /// in the set. The numbers below `n = k - 1` stand for the other codes, the own one for the
+    /// last.
     ///
     /// All sets take a step before any takes the next, so that none waits for another. Every step
     /// is taken for every code alike, and the own bit is written by a pass over the whole row:

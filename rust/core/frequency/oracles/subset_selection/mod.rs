@@ -6,9 +6,9 @@
 //! distribution estimation under locally differential privacy" (2017); Wang, Huang, Nie, Xu, Xu,
 //! Wang, "Local private subset selection" (2016).
 //!
-//! A set is a row of bits, so that the order in which its members were drawn is not reported.
-//! Realised is a whole number `T` of 64-bit words for `p`, such that
-//! `T (k - d) <= e^eps (2^64 - T) d` is proven by integer bounds of the exponential.
+//! A set is a row of bits, so the report does not tell the order in which its members were drawn.
+//! The realised `p` is a whole number `T` of 64-bit words. Integer bounds of the exponential prove
+//! that `T (k - d) <= e^eps (2^64 - T) d`.
 
 mod draw;
 mod simulate;
@@ -28,8 +28,8 @@ const ALL: u128 = 1 << 64;
 
 /// The subset-selection randomizer.
 ///
-/// A report is a row of `ceil(k / 64)` words: code `i` in bit `i % 64` of word `i / 64`, exactly `d`
-/// bits set.
+/// A report is a row of `ceil(k / 64)` words, with code `i` in bit `i % 64` of word `i / 64`.
+/// Exactly `d` bits are set.
 ///
 /// ```
 /// use turnout_core::frequency::{FrequencyOracle, Selection, SubsetSelection};
@@ -53,17 +53,18 @@ pub struct SubsetSelection {
 }
 
 impl SubsetSelection {
-    /// The largest domain: a report of so many bits has 128 KiB.
+    /// The largest domain: a report of that many bits has 128 KiB.
     pub const MAXIMUM_DOMAIN: u64 = 1 << 20;
 
-    /// The randomizer for an epsilon, a number of codes, and how many of them a report holds: by
-    /// default the number of smallest variance for rare codes, next to `k / (e^eps + 1)`.
+    /// Makes a randomizer for an epsilon, a number of codes, and a number of codes in a report. The
+    /// default is the number with the smallest variance for rare codes, next to `k / (e^eps + 1)`.
     ///
     /// # Errors
     ///
     /// [`Error::DomainSize`] if the domain is larger than [`Self::MAXIMUM_DOMAIN`];
     /// [`Error::Integer`] if the size of the set is not from 1 to `k - 1`;
-    /// [`Error::EpsilonUnrealizable`] if `p* - q*` is below 2^-32, for an epsilon of 1e-9 or so.
+    /// [`Error::EpsilonUnrealizable`] if `p* - q*` is below 2^-32, which happens for an epsilon of
+    /// about 1e-9.
     pub fn new(epsilon: Epsilon, domain: DomainSize, subset_size: Option<u64>) -> Result<Self> {
         if domain.get() > Self::MAXIMUM_DOMAIN {
             let maximum = Self::MAXIMUM_DOMAIN;
@@ -122,27 +123,27 @@ impl SubsetSelection {
         (self.size as u128) << 64
     }
 
-    /// The epsilon that was asked for.
+    /// The epsilon that was requested.
     #[must_use]
     pub const fn epsilon(&self) -> Epsilon {
         self.epsilon
     }
 
-    /// How many codes a report holds: `d`.
+    /// How many codes a report holds, `d`.
     #[must_use]
     pub const fn subset_size(&self) -> u64 {
         self.size as u64
     }
 
-    /// How many of the 2^64 words put the own code into the set: `T`. The realised guarantee is
+    /// How many of the 2^64 words put the own code into the set, `T`. The realised guarantee is
     /// `ln(T (k - d) / ((2^64 - T) d))`, exactly.
     #[must_use]
     pub const fn own_words(&self) -> u64 {
         self.own
     }
 
-    /// The realised epsilon, rounded up to a floating-point number: never below the truth and never
-    /// above what was asked for.
+    /// The realised epsilon, rounded up to a floating-point number. It is never below the truth,
+    /// and never above the requested epsilon.
     #[must_use]
     pub fn realized_epsilon(&self) -> f64 {
         let (own, size) = (u128::from(self.own), u128::from(self.size));
@@ -150,8 +151,8 @@ impl SubsetSelection {
         logarithm_above(own * others, (ALL - own) * size, self.epsilon.get())
     }
 
-    /// `(p*, q*)`: the probabilities that the set holds the own code, and any other fixed one,
-    /// `(d - p*) / (k - 1)`.
+    /// `(p*, q*)`: the probabilities that the set holds the own code, and any other fixed code,
+    /// which is `(d - p*) / (k - 1)`.
     #[must_use]
     pub fn support_probabilities(&self) -> (f64, f64) {
         let others = self.expected_words() - u128::from(self.own);

@@ -1,19 +1,19 @@
-//! The tally of any number of nodes, drawn at once.
+//! Draws the tally of any number of nodes at once.
 //!
-//! The set of a node is, with probability `(k p - d) / (k - d)`, its own code and a uniform set of
-//! `d - 1` of the others, and else a uniform set of `d` of all codes: that has the own code with
-//! probability `p`, and given whether it has, the rest is uniform. So only the first ones, which
-//! are called kept here, need to know whose they are.
+//! With probability `(k p - d) / (k - d)`, the set of a node is its own code and a uniform set of
+//! `d - 1` other codes. Otherwise it is a uniform set of `d` of all codes. Together, the own code
+//! is in the set with probability `p`, and given whether it is, the rest is uniform. So only the
+//! sets of the first kind, called kept here, need to know whose they are.
 //!
-//! Codes are put together by two, these parts by two, and so on up to all of them. A uniform set has
-//! a hypergeometric number of members in each half of its codes, and given the numbers its members in
-//! the halves are independent uniform sets: so of a part nothing matters but how many sets have how
-//! many members in it. In parts with its own code that differs for a kept set: so from the smallest
-//! part with the own code up, it draws how many members it has in the other half of the next larger
-//! one, given how many it has in the own one. What is then left are uniform sets of parts, which are
-//! drawn from the largest part down. Sets with the same numbers are drawn together: as most numbers
-//! are next to their means, some `m` pairs of them occur in both halves of a part of `m` codes, and
-//! there are about `k log k` draws in all.
+//! Codes are combined in pairs, these parts in pairs again, and so on up to all codes. The number
+//! of members of a uniform set in each half of its codes is hypergeometric. Given these numbers,
+//! its members in the halves are independent uniform sets. So all that matters about a part is how
+//! many sets have how many members in it. A kept set differs in the parts that contain its own
+//! code. It works from the smallest such part up. Given how many members it has in its own half of
+//! the next larger part, it draws how many it has in the other half. What remains are uniform sets
+//! of parts, which are drawn from the largest part down. Sets with the same numbers are drawn
+//! together. Most numbers are close to their means, so about `m` pairs of them occur in the halves
+//! of a part of `m` codes. There are about `k log k` draws in all.
 
 use super::SubsetSelection;
 use crate::Result;
@@ -37,11 +37,11 @@ const TOGETHER: usize = 256;
 type Sets = Vec<(usize, u64)>;
 
 impl SubsetSelection {
-    /// A tally with the law of [`collect`](crate::frequency::FrequencyOracle::collect) for nodes of
-    /// which `true_counts[i]` hold code `i`, each taking part with probability `rate`.
+    /// Draws a tally with the law of [`collect`](crate::frequency::FrequencyOracle::collect).
+    /// `true_counts[i]` nodes hold code `i`, and each takes part with probability `rate`.
     ///
-    /// The joint law is exact: the counts add up to `d` for each report. The cost is some
-    /// `k log k` binomials, for any number of nodes.
+    /// The joint law is exact: the counts add up to `d` for each report. The cost is about `k log
+    /// k` binomials, for any number of nodes.
     ///
     /// # Errors
     ///

@@ -1,17 +1,17 @@
 //! Unary encodings: one randomized bit for each code.
 //!
-//! A node reports one bit for each code, all independent: that of its own code is one with
-//! probability `p`, every other with probability `q`. The likelihood of a report is
-//! `p (1 - q) / ((1 - p) q)` times as large under the codes whose bit is one as under the others.
+//! A node reports one bit for each code, all independent. The bit of its own code is one with
+//! probability `p`, every other bit with probability `q`. The likelihood of a report is `p (1 - q)
+//! / ((1 - p) q)` times as large under the codes whose bit is one as under the others.
 //!
-//! * Symmetric: `p = e^(eps/2) / (e^(eps/2) + 1)`, `q = 1 - p`, the one-time form of basic RAPPOR:
-//!   Erlingsson, Pihur, Korolova, "RAPPOR: randomized aggregatable privacy-preserving ordinal
-//!   response" (2014).
+//! * Symmetric: `p = e^(eps/2) / (e^(eps/2) + 1)`, `q = 1 - p`. This is the one-time form of basic
+//!   RAPPOR: Erlingsson, Pihur, Korolova, "RAPPOR: randomized aggregatable privacy-preserving
+//!   ordinal response" (2014).
 //! * Optimized: `p = 1/2`, `q = 1 / (e^eps + 1)`, and thresholding with histogram encoding: Wang,
 //!   Blocki, Li, Jha, "Locally differentially private protocols for frequency estimation" (2017).
 //!
-//! Realised are whole numbers of 64-bit words `P` and `Q` for `p` and `q`, such that
-//! `P (2^64 - Q) <= e^eps (2^64 - P) Q` is proven by integer bounds of the exponential.
+//! The realised `p` and `q` are whole numbers `P` and `Q` of 64-bit words. Integer bounds of the
+//! exponential prove that `P (2^64 - Q) <= e^eps (2^64 - P) Q`.
 
 #[cfg(test)]
 mod tests;
@@ -29,8 +29,8 @@ const ALL: u128 = 1 << 64;
 
 /// A unary-encoding randomizer.
 ///
-/// A report is a row of `ceil(k / 64)` words: code `i` in bit `i % 64` of word `i / 64`, unused bits
-/// zero.
+/// A report is a row of `ceil(k / 64)` words, with code `i` in bit `i % 64` of word `i / 64`.
+/// Unused bits are zero.
 ///
 /// ```
 /// use turnout_core::frequency::{FrequencyOracle, Selection, UnaryEncoding};
@@ -57,30 +57,31 @@ pub struct UnaryEncoding {
 }
 
 impl UnaryEncoding {
-    /// The largest domain: a report of so many bits has 128 KiB.
+    /// The largest domain: a report of that many bits has 128 KiB.
     pub const MAXIMUM_DOMAIN: u64 = 1 << 20;
 
-    /// Symmetric unary encoding: `p = e^(eps/2) / (e^(eps/2) + 1)`, `q = 1 - p` exactly.
+    /// Makes symmetric unary encoding: `p = e^(eps/2) / (e^(eps/2) + 1)`, `q = 1 - p` exactly.
     ///
     /// # Errors
     ///
     /// [`Error::DomainSize`] if the domain is larger than [`Self::MAXIMUM_DOMAIN`];
-    /// [`Error::EpsilonUnrealizable`] if `p - q` is below 2^-32, for an epsilon of 1e-9 or so.
+    /// [`Error::EpsilonUnrealizable`] if `p - q` is below 2^-32, which happens for an epsilon of
+    /// about 1e-9.
     pub fn symmetric(epsilon: Epsilon, domain: DomainSize) -> Result<Self> {
         // Exact unless epsilon is subnormal, and then refused below.
         let own = ExponentialBounds::new(0.5 * epsilon.get()).floor_odds(1, 1);
         Self::new(epsilon, domain, own, own.wrapping_neg())
     }
 
-    /// Optimized unary encoding: `p = 1/2`, `q = 1 / (e^eps + 1)`, the pair of smallest variance for
-    /// rare codes.
+    /// Makes optimized unary encoding: `p = 1/2`, `q = 1 / (e^eps + 1)`, the pair with the smallest
+    /// variance for rare codes.
     ///
-    /// `q` is rounded down to a whole number of words, and `p` is the largest number of words that
-    /// the guarantee then allows: below a half by at most 1e-9 up to an epsilon of 20.
+    /// `q` is rounded down to a whole number of words. `p` is the largest number of words that the
+    /// guarantee then allows. Up to an epsilon of 20, it is below a half by at most 1e-9.
     ///
     /// # Errors
     ///
-    /// As for [`symmetric`](Self::symmetric).
+    /// Those of [`symmetric`](Self::symmetric).
     pub fn optimized(epsilon: Epsilon, domain: DomainSize) -> Result<Self> {
         let bounds = ExponentialBounds::new(epsilon.get());
         let other = u64::try_from(bounds.floor_quotient(ALL, 1)).unwrap_or(u64::MAX);
@@ -88,17 +89,18 @@ impl UnaryEncoding {
         Self::new(epsilon, domain, own, other)
     }
 
-    /// Thresholding with histogram encoding, in its equal unary form: Laplace noise of scale `2 / eps`
-    /// is added to the node's histogram, one for the own code and zero for others, and a bit says
-    /// whether the sum is above [`histogram_threshold`](Self::histogram_threshold) `t`. So
-    /// `p = 1 - e^(eps (t - 1) / 2) / 2` and `q = e^(-eps t / 2) / 2`.
+    /// Makes thresholding with histogram encoding, in its equivalent unary form. Laplace noise of
+    /// scale `2 / eps` is added to the node's histogram, which is one for the own code and zero for
+    /// others. A bit says whether the sum is above
+    /// [`histogram_threshold`](Self::histogram_threshold) `t`. So `p = 1 - e^(eps (t - 1) / 2) / 2`
+    /// and `q = e^(-eps t / 2) / 2`.
     ///
-    /// The noisy histogram would be private to `eps`; its bits say less, and the realised epsilon,
-    /// which is that of the bits, is smaller than what was asked for.
+    /// The noisy histogram would be private to `eps`. Its bits reveal less, and the realised
+    /// epsilon is that of the bits, so it is smaller than the requested epsilon.
     ///
     /// # Errors
     ///
-    /// As for [`symmetric`](Self::symmetric).
+    /// Those of [`symmetric`](Self::symmetric).
     pub fn threshold_histogram(epsilon: Epsilon, domain: DomainSize) -> Result<Self> {
         let threshold = Self::histogram_threshold(epsilon);
         let half = 0.5 * epsilon.get();
@@ -112,8 +114,9 @@ impl UnaryEncoding {
         Self::new(epsilon, domain, most.min(miss.max(1).wrapping_neg()), other)
     }
 
-    /// The threshold in [1/2, 1] that gives thresholding with histogram encoding the smallest
-    /// variance for rare codes, `q (1 - q) / (p - q)^2`: by golden section, to about 1e-9.
+    /// The threshold in [1/2, 1] with which thresholding with histogram encoding has the smallest
+    /// variance for rare codes, `q (1 - q) / (p - q)^2`. Golden-section search finds it to about
+    /// 1e-9.
     #[must_use]
     pub fn histogram_threshold(epsilon: Epsilon) -> f64 {
         let half = 0.5 * epsilon.get();
@@ -150,21 +153,21 @@ impl UnaryEncoding {
         Ok(Self { epsilon, domain, own, others: BiasedBits::new(other) })
     }
 
-    /// The epsilon that was asked for.
+    /// The epsilon that was requested.
     #[must_use]
     pub const fn epsilon(&self) -> Epsilon {
         self.epsilon
     }
 
-    /// `(P, Q)`: how many of the 2^64 words set the bit of the own code, and of each other. The
-    /// realised guarantee is `ln(P (2^64 - Q) / ((2^64 - P) Q))`, exactly.
+    /// `(P, Q)`: how many of the 2^64 words set the bit of the own code, and how many that of each
+    /// other code. The realised guarantee is `ln(P (2^64 - Q) / ((2^64 - P) Q))`, exactly.
     #[must_use]
     pub const fn words(&self) -> (u64, u64) {
         (self.own, self.others.threshold())
     }
 
-    /// The realised epsilon, rounded up to a floating-point number: never below the truth and never
-    /// above what was asked for.
+    /// The realised epsilon, rounded up to a floating-point number. It is never below the truth,
+    /// and never above the requested epsilon.
     #[must_use]
     pub fn realized_epsilon(&self) -> f64 {
         let (own, other) = self.words();
@@ -172,18 +175,18 @@ impl UnaryEncoding {
         logarithm_above(own * (ALL - other), (ALL - own) * other, self.epsilon.get())
     }
 
-    /// `(p*, q*)`: the probabilities of a one for the own code, and for any other.
+    /// `(p*, q*)`: the probabilities that the bit is one for the own code, and for any other code.
     #[must_use]
     pub fn support_probabilities(&self) -> (f64, f64) {
         let (own, other) = self.words();
         (own as f64 / ALL as f64, other as f64 / ALL as f64)
     }
 
-    /// A tally with the law of [`collect`](crate::frequency::FrequencyOracle::collect) for nodes of which
-    /// `true_counts[i]` hold code `i`, each taking part with probability `rate`.
+    /// Draws a tally with the law of [`collect`](crate::frequency::FrequencyOracle::collect).
+    /// `true_counts[i]` nodes hold code `i`, and each takes part with probability `rate`.
     ///
-    /// The bits of a report are independent, so given who takes part all counts are: two binomial
-    /// numbers for each code, for any number of nodes.
+    /// The bits of a report are independent. So, given who takes part, all counts are independent
+    /// too: each code takes two binomial numbers, for any number of nodes.
     ///
     /// # Errors
     ///

@@ -1,6 +1,6 @@
-//! Counts in 32 bits that become 64 before they overflow.
+//! Counts of 32 bits that grow to 64 bits before they overflow.
 
-/// Counts of many cells: fast to add to, and never wrong however many reports there are.
+/// Counts of many cells: fast to add to, and right for any number of reports.
 #[derive(Debug, Clone)]
 pub struct Counts {
     /// What was added since the last time that `totals` took it.

@@ -1,20 +1,20 @@
-//! Hash functions of codes whose collisions have exactly known probabilities.
+//! Hash functions of codes with exactly known collision probabilities.
 //!
-//! A function maps a code `x` below a prime `P` to a residue `u = h(x) mod P` and that to one of `g`
-//! buckets, the intervals `[ceil(j P / g), ceil((j + 1) P / g))`, whose lengths differ by at most
-//! one. If the coefficients of a polynomial `h` of degree `d - 1` are uniform on `0..P`, the residues
-//! of any `d` different codes are exactly uniform and independent, since a polynomial through `d`
-//! points is unique (Carter, Wegman, "Universal classes of hash functions", 1979): the family is
-//! strongly universal. So are the buckets independent, and two codes collide with probability
-//! `c = sum_j (n_j / P)^2` for intervals of `n_j` residues, which is `1 / g` but for less than
-//! `g / P^2`.
+//! A function maps a code `x` below a prime `P` to a residue `u = h(x) mod P`, and the residue to
+//! one of `g` buckets. The buckets are the intervals `[ceil(j P / g), ceil((j + 1) P / g))`, whose
+//! lengths differ by at most one. Let the coefficients of a polynomial `h` of degree `d - 1` be
+//! uniform on `0..P`. Then the residues of any `d` different codes are exactly uniform and
+//! independent, since a polynomial through `d` points is unique. That is, the family is strongly
+//! universal (Carter, Wegman, "Universal classes of hash functions", 1979). So the buckets are
+//! independent too. For intervals of `n_j` residues, two codes collide with probability `c = sum_j
+//! (n_j / P)^2`, which differs from `1 / g` by less than `g / P^2`.
 //!
-//! * Reports with a function of their own use lines, `d = 2`: a collision is all that the law of a
-//!   report's support of one code depends on.
-//! * Functions that many reports share ([`HashPool`]) are parabolas, `d = 3`: then also the
-//!   collisions of two codes with a third are independent, which makes the error that the choice of
-//!   the functions adds an exact formula. With lines it is not: codes at equal distances on both
-//!   sides of a third collide with it together.
+//! * Reports with a function of their own use lines, `d = 2`: how a report supports one code
+//!   depends on collisions of two codes only.
+//! * Functions that many reports share ([`HashPool`]) are parabolas, `d = 3`. Then the collisions
+//!   of two codes with a third are independent too. So there is an exact formula for the error that
+//!   the choice of the functions adds. With lines there is none: codes at equal distances on both
+//!   sides of a third one collide with it together.
 
 mod counts;
 mod pool;
