@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 import accounting_reference as reference
-from jobs import Job, Layout
+from jobs import Job, Layout, Target
 from measurement import Contender
 
 CLIENT_RATE = 0.001
@@ -27,6 +27,8 @@ EPSILON = 0.015
 DELTA = 1e-6
 SMALL_SIZE, SMALL_NOISE = 30, 2.4903
 LARGE_SIZE, LARGE_NOISE = 100_000, 7.66
+#: How many calls of a small job are timed together, where caches are warm.
+AGAIN = 50
 GRID_SIDE = 100
 ROUNDS = 10_000
 COMPOSED_DELTA = 1e-5
@@ -44,7 +46,11 @@ TITLE = (
     f"epsilon {EPSILON:g}, calibrated to delta {DELTA:g}"
 )
 NOTES = [
-    "NumPy/SciPy gives the nearest value on one thread, turnout an upper bound on all.",
+    "NumPy/SciPy gives the nearest value, on one thread. turnout gives an upper bound, on all "
+    "cores.",
+    "Again and again: calls one right after the other.",
+    "From cold: the other programs run in between, so that caches hold other data. All other rows "
+    "are measured like this.",
     "dp-accounting has no random participation.",
 ]
 
@@ -70,8 +76,7 @@ def build(turnout: ModuleType | None, peer: ModuleType | None) -> list[Job]:
     """
     own = None if turnout is None else importlib.import_module(f"{turnout.__name__}.accounting")
     return [
-        _delta(own, SMALL_SIZE, SMALL_NOISE),
-        _delta(own, LARGE_SIZE, LARGE_NOISE),
+        *_deltas(own),
         _grid(own),
         _calibrate(own),
         _calibrate_poisson(own, peer),
@@ -80,17 +85,26 @@ def build(turnout: ModuleType | None, peer: ModuleType | None) -> list[Job]:
     ]
 
 
-def _delta(own: Any, local_size: int, noise: float) -> Job:
-    given = (CLIENT_RATE, SAMPLE_RATE, local_size)
-    expected = float(reference.delta(EPSILON, noise, *given))
-    contenders = []
-    if own is not None:
-        call = partial(own.RandomParticipation(*given, noise).delta, EPSILON)
-        contenders.append(_contender("turnout", "delta", call, _near(expected, 1e-9)))
-    call = partial(reference.delta, EPSILON, noise, *given)
-    contenders.append(_contender(REFERENCE, "all terms at once", call, _near(expected, 1e-9)))
-    name = f"delta of a round, d={local_size:,}"
-    return Job(name, contenders, timed=True, nobody=frozenset({PEER}))
+def _deltas(own: Any) -> list[Job]:
+    """Return the jobs of a single delta, by the number of elements and by what runs in between."""
+    cases = (
+        (SMALL_SIZE, SMALL_NOISE, ", again and again", Target(seconds=20e-6), AGAIN),
+        (SMALL_SIZE, SMALL_NOISE, ", from cold", Target(seconds=30e-6), 1),
+        (LARGE_SIZE, LARGE_NOISE, "", Target(), 1),
+    )
+    jobs = []
+    for size, noise, how, target, again in cases:
+        given = (CLIENT_RATE, SAMPLE_RATE, size)
+        accept = _near(float(reference.delta(EPSILON, noise, *given)), 1e-9)
+        contenders = []
+        if own is not None:
+            call = partial(own.RandomParticipation(*given, noise).delta, EPSILON)
+            contenders.append(Contender("turnout", "delta", 1, call, accept, again=again))
+        call = partial(reference.delta, EPSILON, noise, *given)
+        contenders.append(Contender(REFERENCE, "all terms at once", 1, call, accept, again=again))
+        name = f"delta of a round, d={size:,}{how}"
+        jobs.append(Job(name, contenders, target, timed=True, nobody=frozenset({PEER})))
+    return jobs
 
 
 def _grid(own: Any) -> Job:

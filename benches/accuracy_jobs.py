@@ -44,13 +44,16 @@ HEADINGS = (
 )
 SMALL_HEADINGS = ("program", "mechanism", "trusted", "repeats", "RMSE, points", "time")
 NOTES = [
-    "RMSE: root mean square error over all answers and repeats, in percentage points, with its "
-    "standard error; time: of one collection and its estimate.",
-    "against turnout: the RMSE over that of turnout's hajek estimate with the chosen oracle or, "
-    "for estimates that are made a distribution, over the same projected onto the simplex; equal: "
-    "within three standard errors of the difference.",
-    "bias at the top: the mean error of the most frequent answer; coverage: the share of the 95 % "
-    "intervals that hold the true frequency, '-' where a program gives no interval.",
+    "RMSE: the root mean square error of all answers and repeats, in percentage points, with its "
+    "standard error.",
+    "repeats: how often a program collected. Slow programs have fewer repeats.",
+    "time: the time of one collection and its estimate.",
+    "against turnout: the RMSE divided by that of turnout's hajek estimate (first row). If an "
+    "estimate is a distribution, it is divided by that of the second row, which is one too. Equal: "
+    "the difference is within three standard errors.",
+    "bias at the top: the mean error of the most frequent answer.",
+    "coverage: the share of the 95 % intervals that hold the true frequency. '-' means that a "
+    "program gives no interval.",
 ]
 
 
@@ -118,7 +121,7 @@ def scenarios() -> list[Scenario]:
         Scenario(
             "by answer",
             f"holders of the {SHY_ANSWERS} most frequent answers take part with probability "
-            f"{SHY:g}, others with {OPEN:g}, and it is known who is asked how often",
+            f"{SHY:g}, others with {OPEN:g}",
             by_answer,
             lambda tn, codes: tn.Personalized(by_answer[codes]),
         ),
@@ -314,9 +317,9 @@ def small_group(turnout: ModuleType | None, seconds: float) -> Figures:
         rows.append(Row(cells, "", raw))
     title = f"{ITEMS} items of {USERS} users, epsilon {EPSILON:g} where one user's item is changed"
     notes = [
-        "OpenDP gets the true counts, diffprivlib the true items, which it counts. diffprivlib's "
-        "epsilon is for a record that is added or removed, so it is given "
-        f"{EPSILON / 2:g}; it cuts counts off at 0.",
+        "OpenDP gets the true counts. Diffprivlib gets the true items and counts them. Its epsilon "
+        f"is for a record that is added or removed, so it gets {EPSILON / 2:g}. It cuts off "
+        "counts at 0.",
         "turnout's aggregation runs all users and three aggregators in one process.",
     ]
     return Figures("accuracy, small group", title, SMALL_HEADINGS, rows, notes + missing)

@@ -1,16 +1,16 @@
 """Compare turnout's speed, memory and accuracy with NumPy and the published packages.
 
 One run measures everything and prints tables of direct encoding, the other oracles, files, fresh
-processes, a collection server, accounting, sharing, samplers and federated training, of the error
-that is left at equal privacy, of the epsilon that each accountant states, and of what the programs'
-noise reveals::
+processes, a collection server, a round with proofs, accounting, sharing, samplers and federated
+training, of the error that is left at equal privacy, of the epsilon that each accountant states,
+and of what the programs' noise reveals::
 
     pip install -r benches/requirements.txt
     python benches/compare.py --page docs/compare/benchmarks.rst --json bench.json
 
-``--page`` writes the page of the documentation, ``--readme`` the measured parts of the README, both
-also from an earlier run (``--from-json bench.json``). ``--core target/criterion`` adds what
-``cargo bench --bench sharing`` left there.
+``--page`` writes the page of the documentation, also from an earlier run (``--from-json
+bench.json``). ``--core target/criterion`` adds what ``cargo bench --bench sharing --bench votes``
+left there.
 
 Every rate is that of the best of several calls after a warm-up. The peers are so much slower that
 they work on fewer nodes; rates are per second, so the figures compare. NumPy runs on one thread, by
@@ -41,6 +41,7 @@ import accounting_jobs
 import accuracy_jobs
 import core_results
 import epsilon_jobs
+import equal_jobs
 import federated_jobs
 import jobs
 import machine
@@ -51,11 +52,15 @@ import page
 import peer_checks
 import population_jobs
 import reading_jobs
+import record_jobs
 import report
+import round_jobs
 import sampling_jobs
 import serving_jobs
 import sharing_jobs
 import startup_jobs
+import training_jobs
+import votes_jobs
 from jobs import Job, Layout
 from measurement import measure
 from peers import PEERS, Peer
@@ -78,7 +83,11 @@ DISTRIBUTIONS = (
     "opacus",
 )
 SPEEDS = ("direct", "oracles", "reading", "accounting", "sharing", "samplers", "federated")
-TABLES = (*SPEEDS, "startup", "serving", "accuracy", "populations", "epsilon", "checks")
+TABLES = (
+    *SPEEDS,
+    *("startup", "serving", "rounds", "networks", "votes"),
+    *("accuracy", "populations", "trainings", "records", "epsilon", "checks"),
+)
 MEMORY_NODES = (10**6, 10**7, 10**8)
 #: The width of the table where there is no terminal to fit.
 WIDTH = 170
@@ -139,12 +148,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def write(measured: dict[str, Any], options: argparse.Namespace) -> None:
-    """Write the page, and the measured parts of the README, if they were asked for."""
+    """Write the page if it was asked for."""
     if options.page is not None:
         options.page.write_text(page.page(measured), encoding="utf-8")
-    if options.readme is not None:
-        text = options.readme.read_text(encoding="utf-8")
-        options.readme.write_text(page.readme(measured, text), encoding="utf-8")
 
 
 def as_json(figures: Figures) -> dict[str, Any]:
@@ -199,10 +205,23 @@ def qualities(
             yield startup_jobs.measure(turnout, options.nodes, runs, show)
         if "serving" in wanted:
             yield serving_jobs.measure(turnout, options.quick, show)
+        if "rounds" in wanted:
+            yield round_jobs.measure(turnout, options.quick, show)
+        if "networks" in wanted:
+            yield training_jobs.run(turnout, options.seconds, options.quick, show)
+        if "votes" in wanted:
+            prio = {} if options.core is None else core_results.votes(options.core)
+            yield votes_jobs.measure(
+                turnout, prio, seconds=options.seconds, quick=options.quick, show=show
+            )
         if "accuracy" in wanted:
             yield from accuracy_jobs.measure(turnout, seconds, show)
         if "populations" in wanted:
             yield population_jobs.measure(turnout, seconds, show)
+        if "trainings" in wanted:
+            yield equal_jobs.measure(turnout, options.quick, show)
+        if "records" in wanted:
+            yield record_jobs.measure(turnout, options.quick, show)
         if "epsilon" in wanted:
             yield from epsilon_jobs.measure(turnout, show)
         if "checks" in wanted:
@@ -219,12 +238,16 @@ def build(
         peers, missing = load_peers()
         inputs = jobs.Inputs(options.nodes, options.peer_nodes)
         notes = [
-            f"n={report.magnitude(options.nodes)}; pure-ldp and multi-freq-ldpy "
-            f"n={report.magnitude(options.peer_nodes)}; rates are nodes per second, best call.",
-            "NumPy: the fastest plain program, one thread; tuned: one draw a node, gaps, blocks.",
-            "collect at less than 1: the peers have no participation, it is done around them.",
-            "peak memory: growth beyond the input in a fresh process, over collects at "
-            + " and ".join(f"{participation:g}" for participation in memory.RATES)
+            "Rates are answers per second. Each call has "
+            f"{report.magnitude(options.nodes)} answers, with pure-ldp and multi-freq-ldpy "
+            f"{report.magnitude(options.peer_nodes)}.",
+            "collect selects who takes part, randomizes their answers and counts the reports. The "
+            "number after it is the probability of taking part. pure-ldp and multi-freq-ldpy "
+            "cannot select, so the benchmark selects for them.",
+            "uint8 and int64 are the types of the codes that a call gets.",
+            "peak memory: how much the memory of a new process grows beyond its input, while it "
+            "collects at "
+            + " and at ".join(f"{participation:g}" for participation in memory.RATES)
             + ".",
         ]
         title = f"Direct encoding, epsilon {jobs.EPSILON:g}, k={jobs.DOMAIN_SIZE}"
@@ -367,8 +390,8 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--accuracy-seconds",
         type=float,
-        default=4.0,
-        help="seconds of repeats for each program whose accuracy is measured; default 4",
+        default=2.5,
+        help="seconds of repeats for each program whose accuracy is measured; default 2.5",
     )
     parser.add_argument("--quick", action="store_true", help="leave out what takes seconds a call")
     parser.add_argument("--no-memory", action="store_true", help="leave out peak memory")
@@ -382,9 +405,6 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--from-json", type=Path, metavar="FILE", help="measure nothing, take an earlier run's JSON"
     )
     parser.add_argument("--page", type=Path, metavar="FILE", help="write the documentation page")
-    parser.add_argument(
-        "--readme", type=Path, metavar="FILE", help="write its measured parts again"
-    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the raw numbers as JSON")
     return parser.parse_args(arguments)
 

@@ -1,7 +1,8 @@
 """What criterion measured of secret sharing in the Rust core, beside the crate ``prio``.
 
-``make bench`` runs ``benches/sharing.rs`` before the comparison; criterion leaves its estimates as
-JSON below ``target/criterion``. The bytes of one user stand there as the throughput of a call.
+``make bench`` runs ``benches/sharing.rs`` and ``benches/votes.rs`` before the comparison; criterion
+leaves its estimates as JSON below ``target/criterion``. The bytes of one user stand there as the
+throughput of a call.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ from report import Figures, Row, duration
 
 GROUP = "one user, 2 aggregators"
 SUMS = "64 vectors of 1000 elements"
-VERIFIED = "4096 reports of 30 items verified by 2 aggregators"
 OWN, PROVEN, HISTOGRAM, MULTIHOT = (
     "turnout, no proof",
     "turnout, with proof",
@@ -44,11 +44,22 @@ def load(folder: Path) -> tuple[Figures | None, dict[str, str]]:
         cells = (f"{size:,}", *(_cell(one) for one in found.values()))
         rows.append(Row(cells, "", {"items": size, "results": found}))
     notes = [
-        "The proof is that shares are those of one vote or none, of prio's histogram of one vote.",
-        *_verification(results),
+        "The proof shows that shares hold one vote or none; for prio's histogram, one vote.",
         *_sums(results),
     ]
     return Figures("core", TITLE, HEADINGS, rows, notes), {"prio": _version("prio")}
+
+
+def votes(folder: Path) -> dict[tuple[str, str], float]:
+    """Return the seconds of prio for one report, of its best sample, by group and what is done."""
+    found = {}
+    for path in folder.glob("votes */prio/*/new/benchmark.json"):
+        told = json.loads(path.read_text(encoding="utf-8"))
+        sample = json.loads(path.with_name("sample.json").read_text(encoding="utf-8"))
+        best = min(time / runs for time, runs in zip(sample["times"], sample["iters"], strict=True))
+        reports = told["throughput"]["Elements"]
+        found[told["group_id"], told["value_str"]] = best * 1e-9 / reports
+    return found
 
 
 def _results(folder: Path) -> dict[tuple[str, str, str], dict[str, Any]]:
@@ -74,22 +85,6 @@ def _cell(result: dict[str, Any] | None) -> str:
     return time if size is None else f"{time}, {size:,} B"
 
 
-def _verification(results: dict[tuple[str, str, str], dict[str, Any]]) -> list[str]:
-    """Say how many reports two aggregators verify in a second, by turnout and by prio alone."""
-    rates = {
-        name: result["throughput"]["Elements"] / result["seconds"]
-        for (group, name, _), result in results.items()
-        if group == VERIFIED
-    }
-    if len(rates) != 2:
-        return []
-    own, other = rates["turnout"], rates["prio"]
-    return [
-        f"Two aggregators in one process verify {own:,.0f} reports of 30 items a second from their "
-        f"bytes, {own / other:.2f} times as many as prio's own functions on as many threads."
-    ]
-
-
 def _sums(results: dict[tuple[str, str, str], dict[str, Any]]) -> list[str]:
     rates = {
         int(modulus): result["throughput"]["Elements"] / result["seconds"] / 1e9
@@ -99,7 +94,10 @@ def _sums(results: dict[tuple[str, str, str], dict[str, Any]]) -> list[str]:
     if not rates:
         return []
     told = ", ".join(f"{rate:.2g} G modulo {modulus:,}" for modulus, rate in sorted(rates.items()))
-    return [f"Shares in cache are added up on one core at so many elements a second: {told}."]
+    return [
+        "Speed of adding up shares, on one core, with shares that fit in the cache, in elements a "
+        f"second: {told}."
+    ]
 
 
 def _version(crate: str) -> str:

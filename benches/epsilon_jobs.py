@@ -34,9 +34,9 @@ TITLES = {
     f"delta {DELTA:g}",
 }
 NOTES = [
-    "turnout gives a lower and an upper value: the upper one is the guarantee. An epsilon below "
+    "turnout gives a lower and an upper value. The upper value is the guarantee. An epsilon below "
     "the lower value is too small; others are compared with the upper value.",
-    "time: of one call, composed from nothing.",
+    "time: the time of one call, without anything kept from an earlier one.",
 ]
 
 

@@ -7,7 +7,7 @@ nodes or all of them taking part; then the simulation of 1e12 nodes over 1,000 c
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sized
+from collections.abc import Callable, Mapping, Sized
 from dataclasses import dataclass, field
 from functools import partial
 from types import ModuleType
@@ -64,16 +64,55 @@ LAYOUT = Layout(
 
 @dataclass(frozen=True)
 class Target:
-    """What turnout must reach: a ratio to the column "NumPy", or a time for a call."""
+    """What turnout must reach: a ratio to the column "NumPy" and to others, or a time for a call.
+
+    Parameters
+    ----------
+    ratio
+        The least ratio to the first of the columns that turnout is divided by.
+    others
+        The least ratio to further columns, by their names.
+    seconds
+        The longest time of a call.
+    """
 
     ratio: float | None = None
+    others: Mapping[str, float] = field(default_factory=dict)
     seconds: float | None = None
 
     def __str__(self) -> str:
         """Return the target as the table shows it."""
         if self.ratio is not None:
-            return f">= {self.ratio:g}x NumPy"
-        return "-" if self.seconds is None else f"< {self.seconds * 1e3:g} ms"
+            others = (
+                f", {least:g}x {name.rsplit(maxsplit=1)[-1]}" for name, least in self.others.items()
+            )
+            return f">= {self.ratio:g}x NumPy" + "".join(others)
+        if self.seconds is None:
+            return "-"
+        if self.seconds < 1e-3:
+            return f"< {self.seconds * 1e6:g} us"
+        return f"< {self.seconds * 1e3:g} ms"
+
+    def is_met(self, own: float, ratios: Mapping[str, float | None]) -> bool | None:
+        """Return whether it is met; None if there is no target, or it could not be judged.
+
+        Parameters
+        ----------
+        own
+            The seconds of turnout's best call.
+        ratios
+            The ratios of the row, that to the column of :attr:`ratio` first.
+        """
+        if self.seconds is not None:
+            return own < self.seconds
+        if self.ratio is None:
+            return None
+        first, *_ = ratios
+        judged = {first: self.ratio, **self.others}
+        found = [(ratios[name], least) for name, least in judged.items()]
+        if any(ratio is not None and ratio < least for ratio, least in found):
+            return False
+        return None if any(ratio is None for ratio, _ in found) else True
 
 
 @dataclass(frozen=True)

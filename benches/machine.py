@@ -65,11 +65,10 @@ class Machine:
     def note(self) -> str:
         """Return the rates in words."""
         return (
-            f"limit: the longer of the bytes read and written at {self.bandwidth / 1e9:.3g} GB/s, "
-            f"the bandwidth of a copy on {self.cores} cores, and the words drawn at "
-            f"{self.words / 1e9:.3g} G/s, the rate of the generator on {self.cores} cores, both "
-            f"measured in this run (a call that takes a key waits {self.key * 1e6:.2g} us for it "
-            "too); reached: the share of it."
+            f"limit: this run measured that {self.cores} cores copy {self.bandwidth / 1e9:.3g} GB "
+            f"of memory a second, and draw {self.words / 1e9:.3g} G random words a second. The "
+            "limit follows from the slower of the two. A call that takes a key from the operating "
+            f"system also waits {self.key * 1e6:.2g} us for it."
         )
 
 

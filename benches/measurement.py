@@ -35,6 +35,8 @@ class Contender:
         Whether the result of a call is what the job asks for.
     once
         Whether it is so slow that the first call is the only one, and is timed.
+    again
+        How many calls are timed together, one right after the other; the time of one is kept.
     """
 
     column: str
@@ -43,6 +45,7 @@ class Contender:
     call: Callable[[], object]
     accept: Callable[[Any], bool]
     once: bool = False
+    again: int = 1
 
 
 @dataclass(frozen=True)
@@ -106,7 +109,7 @@ def measure(
             break
         on_progress(min(1.0, elapsed / budget) if budget > 0 else 0.0)
         for index in fit:
-            samples[index].append(_time(contenders[index].call))
+            samples[index].append(_time(contenders[index].call, contenders[index].again))
         rounds += 1
     on_progress(1.0)
     return [
@@ -126,14 +129,15 @@ def _warm_up(contender: Contender) -> str | None:
     return None
 
 
-def _time(call: Callable[[], object]) -> float:
-    """Return the seconds of one call, with the garbage collector off as ``timeit`` has it."""
+def _time(call: Callable[[], object], again: int) -> float:
+    """Return the seconds of a call, with the garbage collector off as ``timeit`` has it."""
     enabled = gc.isenabled()
     gc.disable()
     try:
         start = time.perf_counter()
-        call()
-        return time.perf_counter() - start
+        for _ in range(again):
+            call()
+        return (time.perf_counter() - start) / again
     finally:
         if enabled:
             gc.enable()

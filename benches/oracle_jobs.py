@@ -35,9 +35,10 @@ LAYOUT = Layout(
 )
 TITLE = f"Other frequency oracles, epsilon {EPSILON:g}, reports per second"
 NOTES = [
-    f"n={NODES:,} reports; tally of local hashing n={HASHED_NODES:,}; the packages "
-    f"n={PEER_NODES:,} and n={SLOW_NODES:,}.",
-    f"NumPy on one thread: whole arrays of n={PLAIN_NODES:,}; tuned: blocks that stay in cache.",
+    f"turnout: {NODES:,} reports a call, and {HASHED_NODES:,} in the tally of local hashing.",
+    f"pure-ldp and multi-freq-ldpy: {PEER_NODES:,} reports a call, and {SLOW_NODES:,} where they "
+    "are slow.",
+    f"NumPy: arrays of {PLAIN_NODES:,} reports. NumPy, tuned: blocks that fit in the cache.",
 ]
 
 

@@ -71,7 +71,8 @@ def measure(turnout: Any) -> list[Figures]:
         cells = (program, call, "yes" if same else "no", finding)
         rows.append(Row(cells, "", {"program": program, "call": call, "repeats": same}))
     notes = [
-        "Seeded alike: random, numpy.random, numba's copy of it, and PyTorch's where installed.",
+        "The same seed goes to random, numpy.random, numba's copy of it, and PyTorch if it is "
+        "installed.",
     ]
     title = "Where the noise comes from"
     return [
@@ -210,10 +211,11 @@ def audits(turnout: Any) -> Figures:
         }
         rows.append(Row(cells, "", raw))
     notes = [
-        "at least: what the counts of two persons with different answers prove of epsilon, with a "
-        f"chance of {ALPHA:g} to be wrong. Nothing found does not prove that there is nothing.",
-        f"Subsets are of {DOMAIN_SIZE} answers; two questions have two answers each; those who are "
-        f"asked {TIMES} times have two answers.",
+        "at least: a lower bound of epsilon, which the counts of two people with different answers "
+        f"prove. It is wrong with probability {ALPHA:g}. If nothing is found, a leak may still "
+        "exist.",
+        f"Subsets are of {DOMAIN_SIZE} answers. Two questions have two answers each. People who "
+        f"are asked {TIMES} times have two answers.",
     ]
     return Figures("audit", "What reports prove of epsilon", AUDIT_HEADINGS, rows, notes + missing)
 

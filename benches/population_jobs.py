@@ -38,10 +38,12 @@ HEADINGS = (
     "repeats",
 )
 NOTES = [
-    "RMSE in percentage points with its standard error; everybody takes part. against turnout: the "
-    "peer's over that of turnout's shrink; equal: within three standard errors of the difference.",
-    "Peers' estimates that are not made a distribution are left out: their error is that of "
-    "turnout's hajek at best.",
+    "All errors are root mean square errors (RMSE) in percentage points, with their standard "
+    "errors. Everybody takes part.",
+    "against turnout, shrunk: the RMSE of the peer divided by that of turnout's shrink. equal: the "
+    "difference is within three standard errors.",
+    "Of the peers, the table has only estimates that are distributions (no share is negative, and "
+    "they add up to 1). The error of their other estimates is at least that of turnout's hajek.",
 ]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ TEXTS = frozenset(
     {
         *("job", "target", "met?", "program", "oracle", "estimator", "mechanism", "trusted"),
         *("population", "best of the peers", "against turnout, shrunk"),
+        *("table", "sampler"),
         *("verdict", "against turnout", "what it is given", "call", "finding", "what is counted"),
     }
 )
@@ -90,7 +91,7 @@ def throughput_row(
         *("-" if ratio is None else f"{_digits(ratio)}x" for ratio in ratios.values()),
         *(_limit(job, best.get("turnout"), machine) if layout.limited else ()),
         str(job.target),
-        _verdict(job, best.get("turnout"), next(iter(ratios.values()))),
+        _verdict(job, best.get("turnout"), ratios),
     )
     return Row(cells, _note(job, timings), _raw(job, timings, ratios))
 
@@ -143,16 +144,6 @@ def table(figures: Figures) -> Table:
     return result
 
 
-def markdown(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return cells as a Markdown table."""
-
-    def line(cells: Iterable[str]) -> str:
-        return "| " + " | ".join(cells) + " |"
-
-    rule = line("---" if heading in TEXTS else "---:" for heading in headings)
-    return "\n".join([line(headings), rule, *(line(cells) for cells in rows)]) + "\n"
-
-
 def rate(per_second: float) -> str:
     """Return a rate with three significant digits, such as ``"412 M/s"``."""
     for unit, value in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
@@ -191,12 +182,9 @@ def _ratio(own: Timing | None, other: Timing | None) -> float | None:
     return None if own is None or other is None else own.rate / other.rate
 
 
-def _verdict(job: Job, own: Timing | None, ratio: float | None) -> str:
-    if job.target.ratio is not None and ratio is not None:
-        return "yes" if ratio >= job.target.ratio else "no"
-    if job.target.seconds is not None and own is not None:
-        return "yes" if own.best < job.target.seconds else "no"
-    return "-"
+def _verdict(job: Job, own: Timing | None, ratios: Mapping[str, float | None]) -> str:
+    met = None if own is None else job.target.is_met(own.best, ratios)
+    return "-" if met is None else "yes" if met else "no"
 
 
 def _note(job: Job, timings: list[Timing]) -> str:
@@ -215,7 +203,11 @@ def _raw(job: Job, timings: list[Timing], ratios: Mapping[str, float | None]) ->
     return {
         "job": job.name,
         "timed": job.timed,
-        "target": {"ratio_to_numpy": job.target.ratio, "seconds": job.target.seconds},
+        "target": {
+            "ratio_to_numpy": job.target.ratio,
+            "ratios": dict(job.target.others),
+            "seconds": job.target.seconds,
+        },
         "ratios": dict(ratios),
         "timings": [
             {

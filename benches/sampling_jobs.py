@@ -31,7 +31,9 @@ LAYOUT = Layout(
     ratios={REFERENCE: "ratio to NumPy", PEER: "to scikit-learn"},
 )
 TITLE = f"Boosted score of {NETWORKS} networks, tanh 25-25-25, 2 features, time of a call"
-NOTES = ["turnout uses all cores; NumPy and scikit-learn as many as their BLAS does."]
+NOTES = [
+    "turnout uses all cores. NumPy and scikit-learn use as many as their library for matrices does."
+]
 
 Floats = npt.NDArray[np.float64]
 
@@ -76,7 +78,7 @@ def _scores(turnout: ModuleType | None, networks: list[Any], weights: list[float
 
     contenders = []
     if turnout is not None:
-        own = importlib.import_module(f"{turnout.__name__}.samplers.networks")
+        own = importlib.import_module("turnout_reproduce.boosting.networks")
         same = np.zeros(2), np.ones(2)
         taken = [own.DenseNetwork.from_mlp(one, *same) for one in networks]
         call: Callable[[], object] = partial(own.clipped_sum, taken, weights, math.log(2.0), points)

@@ -30,13 +30,14 @@ HEADINGS = (
     *("ratio to a row a message", "to a row a request", "target", "met?"),
 )
 NOTES = [
-    "turnout: turnout serve with SQLite. A request is answered when its messages are checked, "
-    "durable, counted, and kept from counting twice; --keep messages stores the messages too.",
-    "bare: a Starlette handler on the same uvicorn that stores the same bytes in SQLite, durable, "
-    "all requests that wait in one transaction by executemany. It checks and counts nothing, and "
-    "takes the same message again.",
-    "Rates are the best of some runs, one server after the other; a ratio is the median of those "
-    "within a run.",
+    "turnout: turnout serve with SQLite. Before it answers a request, it has checked and counted "
+    "the messages, made sure that none counts twice, and written all to the disk. With --keep "
+    "messages it also stores the messages.",
+    "bare: a handler on the same web server (uvicorn with Starlette), which only writes the bytes "
+    "to SQLite and to the disk. It checks and counts nothing, and accepts repeated messages. "
+    "Like turnout, it writes all requests that wait in one transaction.",
+    "In each run, the servers work one after the other. A rate is the best of all runs. A ratio is "
+    "the median of the ratios within a run.",
 ]
 #: What turnout must reach: of what stores each message as a row, this part.
 RATIO = 0.7
@@ -86,8 +87,8 @@ def row_of(load: Load, keep: str, runs: Sequence[dict[str, float]]) -> Row:
     cells = (
         name,
         *(rate(best[each]) for each in names),
-        *(f"{ratio:.2f}" for ratio in ratios),
-        f">= {rate(load.goal)}, {RATIO:g}",
+        *(f"{ratio:.2f}x" for ratio in ratios),
+        f">= {rate(load.goal)}, {RATIO:g}x",
         "yes" if met else "no",
     )
     raw = {"job": name, "rates": best, "to_rows": ratios[0], "to_requests": ratios[1]}

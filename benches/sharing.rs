@@ -5,21 +5,18 @@
 //! secret is a valid one-hot (or few-hot) vector, checked by the aggregators, in a field of 128 bits;
 //! ours carry none unless the label says so, and a user that cheats is not found out. The throughput is in bytes
 //! that leave the device: `benches/core_results.py` reads them from criterion's files.
-//!
-//! Reports of votes with proofs are verified by two aggregators in one process: by ours from the bytes that
-//! arrive, and by prio's functions one report after another on as many threads, from shares that are decoded.
 
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use prio::codec::Encode;
+use prio::vdaf::Client;
 use prio::vdaf::prio3::{Prio3, Prio3Histogram, Prio3MultihotCountVec};
-use prio::vdaf::{Aggregatable, Aggregator, Client, VdafError, VerifyTransition};
 use turnout_core::Error;
 use turnout_core::parameters::DomainSize;
 use turnout_core::random::{AesStreams, Purpose, Streams};
 use turnout_core::sharing::{OneHotSharing, PrimeField, ShareSum};
-use turnout_core::verified::{self, Entire, Measure};
+use turnout_core::verified::{self, Measure};
 
 const SIZES: [usize; 3] = [30, 1000, 100_000];
 
@@ -83,91 +80,6 @@ fn with_proof(group: &mut Group<'_>, size: usize) -> verified::Result<()> {
 fn votes(size: usize) -> verified::Result<verified::Prio3> {
     let length = u32::try_from(size).unwrap_or(u32::MAX);
     verified::Prio3::new(Measure::MultihotCountVec { length, max_weight: 1, chunk_length: None }, 2)
-}
-
-const KEY: [u8; 32] = [7; 32];
-const REPORTS: usize = 4096;
-
-/// Verification of many reports of 30 items.
-fn verification(criterion: &mut Criterion) -> verified::Result<()> {
-    let mut group = criterion.benchmark_group("4096 reports of 30 items verified by 2 aggregators");
-    group.sample_size(10).throughput(Throughput::Elements(REPORTS as u64));
-    let ours = votes(30)?;
-    let nonces: Vec<[u8; 16]> = (0..REPORTS as u128).map(u128::to_le_bytes).collect();
-    let codes: Vec<i64> = (0..30).cycle().take(REPORTS).collect();
-    let reports = ours.shard_votes(b"bench", &codes, &nonces)?;
-    let shares: Vec<Vec<&[u8]>> = reports
-        .iter()
-        .map(|report| report.input_shares.iter().map(Vec::as_slice).collect())
-        .collect();
-    let entire: Vec<Entire<'_>> = (0..REPORTS)
-        .map(|index| Entire {
-            nonce: &nonces[index],
-            public_share: &reports[index].public_share,
-            input_shares: &shares[index],
-        })
-        .collect();
-    group.bench_function(BenchmarkId::new("turnout", 30), |bencher| {
-        bencher.iter(|| ours.verify_together(&KEY, b"bench", black_box(&entire)));
-    });
-    let Measure::MultihotCountVec { chunk_length: Some(chunk), .. } = ours.measure() else {
-        return Ok(());
-    };
-    if let Err(error) = prio_verification(&mut group, chunk as usize, &nonces) {
-        eprintln!("{error}");
-    }
-    group.finish();
-    Ok(())
-}
-
-/// The same by the crate alone, with the reports spread over as many threads.
-fn prio_verification(
-    group: &mut Group<'_>,
-    chunk: usize,
-    nonces: &[[u8; 16]],
-) -> Result<(), VdafError> {
-    let vdaf = Prio3::new_multihot_count_vec(2, 30, 1, chunk)?;
-    let reports: Vec<_> = nonces
-        .iter()
-        .enumerate()
-        .map(|(index, nonce)| {
-            let vote: Vec<bool> = (0..30).map(|item| item == index % 30).collect();
-            Ok((nonce, vdaf.shard(b"bench", &vote, nonce)?))
-        })
-        .collect::<Result<_, VdafError>>()?;
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let verify = |reports: &[(&[u8; 16], _)]| {
-        let mut sums = [vdaf.aggregate_init(&()), vdaf.aggregate_init(&())];
-        for (nonce, (public, inputs)) in reports {
-            let inputs: &Vec<_> = inputs;
-            let (mut states, mut shares) = (Vec::new(), Vec::new());
-            for (aggregator, input) in inputs.iter().enumerate() {
-                let (state, share) =
-                    vdaf.verify_init(&KEY, b"bench", aggregator, &(), nonce, public, input)?;
-                states.push(state);
-                shares.push(share);
-            }
-            let message = vdaf.verifier_shares_to_message(b"bench", &(), shares)?;
-            for (sum, state) in sums.iter_mut().zip(states) {
-                let next = vdaf.verify_next(b"bench", state, message.clone())?;
-                if let VerifyTransition::Finish(share) = next {
-                    sum.accumulate(&share)?;
-                }
-            }
-        }
-        Ok::<_, VdafError>(sums)
-    };
-    group.bench_function(BenchmarkId::new("prio", 30), |bencher| {
-        bencher.iter(|| {
-            std::thread::scope(|scope| {
-                let chunks = black_box(&reports).chunks(REPORTS.div_ceil(threads));
-                let started: Vec<_> =
-                    chunks.map(|chunk| scope.spawn(|| verify(chunk).is_ok())).collect();
-                started.into_iter().all(|thread| thread.join().unwrap_or(false))
-            })
-        });
-    });
-    Ok(())
 }
 
 type Group<'a> = criterion::BenchmarkGroup<'a, criterion::measurement::WallTime>;
@@ -266,9 +178,6 @@ fn all(criterion: &mut Criterion) {
         if let Err(error) = result {
             eprintln!("{error}");
         }
-    }
-    if let Err(error) = verification(criterion) {
-        eprintln!("{error}");
     }
 }
 

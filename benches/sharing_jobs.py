@@ -38,8 +38,10 @@ LAYOUT = Layout(
 )
 TITLE = f"Secret sharing modulo {MODULUS}, time of a call"
 NOTES = [
-    "turnout: a fresh key from the operating system, exactly uniform elements, packed to 10 bits.",
-    "flwr: one SecAgg+ mask of the same length, by MT19937 from 32 bits of its seed; no sharing.",
+    "turnout: each call takes a new key from the operating system. The elements are exactly "
+    "uniform, and take 10 bits each.",
+    "flwr: a call makes one mask of SecAgg+ of the same length, and no shares. Its generator is "
+    "the Mersenne Twister, which gets 32 bits of the seed.",
 ]
 
 Elements = npt.NDArray[Any]
@@ -119,7 +121,7 @@ def _users_as_parties(field: Any) -> Job:
     contenders = []
     if field is not None:
         call: Callable[[], object] = partial(
-            field.core.share_one_hot, codes, 1.0, size, USERS, False
+            field._core.share_one_hot, codes, 1.0, size, USERS, False
         )
 
         def accept(result: tuple[Elements, int, int]) -> bool:
@@ -162,7 +164,7 @@ def _sum(field: Any) -> Job:
 
     contenders = []
     if field is not None:
-        call: Callable[[], object] = partial(field.core.sum, rows)
+        call: Callable[[], object] = partial(field._core.sum, rows)
         contenders.append(Contender("turnout", "sum", rows.size, call, accept))
     call = partial(_numpy_sum, rows)
     contenders.append(Contender(REFERENCE, "sum", rows.size, call, accept))

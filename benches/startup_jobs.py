@@ -21,9 +21,11 @@ FLAT_BYTES = 32 << 20
 HEADINGS = ("program", "processor time", "peak memory")
 TITLE = "Fresh processes"
 NOTES = [
-    "processor time: user and system, the least of some processes; peak memory: resident, of the "
-    "process and what it imports.",
-    "The job that streams reads text answers from a Parquet file and writes files of reports.",
+    "processor time: user and system time together. The table shows the shortest of several "
+    "processes.",
+    "peak memory: the most resident memory that the process had.",
+    "a job that streams: it reads text answers from a Parquet file block by block, and writes "
+    "files of reports.",
 ]
 IMPORTS = ("numpy", "scipy.stats", "pandas", "polars", "duckdb")
 #: A process begins with the peak of the one that starts it, so a small one does.
@@ -91,7 +93,7 @@ def measure(
                 peaks.append(add(f"a job that streams, {magnitude(count)} rows", job, min(runs, 2)))
         told = "flat" if peaks[1] <= peaks[0] + FLAT_BYTES else "not flat"
         note = (
-            f"Memory of the job: {told}, for four times the rows {size(peaks[1] - peaks[0])} more."
+            f"Memory of the job: {told}, {size(peaks[1] - peaks[0])} more for four times the rows."
         )
         return Figures("startup", TITLE, HEADINGS, measured, [*NOTES, note])
     return Figures("startup", TITLE, HEADINGS, measured, NOTES)
