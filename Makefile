@@ -14,7 +14,7 @@ SOURCES := $(RUST) $(shell find python -name '*.py' -o -name '*.pyi' -o -path '*
 SISTER := $(shell find reproduce -name '*.py' -o -name '*.pyi') reproduce/pyproject.toml reproduce/README.md reproduce/LICENSE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-rest test-rust test-python slow-tests fuzz-client public-api check-wheel fuzz bench \
+.PHONY: help demo test test-all test-rest test-rust test-python test-torch slow-tests fuzz-client public-api check-wheel fuzz bench \
 	bench-core wheel docs clean needs
 
 help:
@@ -116,10 +116,16 @@ test-python: needs $(TESTING)/.made
 
 # Everything that `make test` leaves out.
 test-rest: needs $(TESTING)/.made check-wheel
-	$(MAKE) fuzz FUZZ_SEED=1
+	PYTHONHASHSEED=0 $(MAKE) fuzz FUZZ_SEED=1 FUZZ_RUNS=20000
 	RUSTDOCFLAGS='--deny warnings' cargo doc --workspace --no-deps --locked
 	$(PYTEST) -m 'slow and not everyday' tests README.md docs
 	$(TESTING)/bin/sphinx-build -W --keep-going -q -b html docs $(BUILD)/docs-test
+
+# After `make test`. PyTorch's wheels on PyPI need NVIDIA's libraries: 5.3 GB. TORCH_INDEX names an index with smaller ones.
+test-torch: needs $(TESTING)/.made
+	$(TESTING)/bin/pip install --quiet $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)) 'torch>=2.4'
+	$(TESTING)/bin/pip install --quiet opacus
+	$(PYTEST) tests/federated/test_torch.py tests/federated/test_examples.py tests/accounting/test_histories.py
 
 # The wheel, built from the unpacked source distribution, works where nothing else is installed. Its
 # files get the current time (tar -m), or cargo would take an older build for theirs; what pip made of the
@@ -141,11 +147,15 @@ check-wheel: $(MATURIN)
 		from-sdist/environment/bin/pip install --quiet 'turnout[reproduce]' && \
 		from-sdist/environment/bin/turnout reproduce sampling/figure-3 --output reproduction
 
-# libFuzzer with the core, and atheris with the Python package: $(FUZZ_SECONDS) for each target. What cargo-fuzz
+# libFuzzer with the core, and atheris with the Python package: $(FUZZ_SECONDS) for each target, and at most
+# $(FUZZ_RUNS) inputs for those of Python, ten times as many for those of Rust. From one seed these are nearly the
+# same inputs on each machine, which a time would not give: what `make test-rest` finds is found again. What cargo-fuzz
 # would tell the compiler, without its sanitizers, which need a nightly one: the core has no unsafe code.
 FUZZ_SECONDS ?= 60
 # 0: another one each time.
 FUZZ_SEED ?= 0
+# -1: as many as the time allows.
+FUZZ_RUNS ?= -1
 FUZZED := $(abspath $(BUILD))/fuzz
 FUZZ_RUST := reports numbers elements elections plans messages headers tallies states dap verified
 FUZZ_PYTHON := documents messages files
@@ -163,11 +173,11 @@ fuzz: needs $(TESTING)/.made
 $(FUZZ_RUST:%=fuzz-%): fuzz-%:
 	mkdir -p $(FUZZED)/$*
 	RAYON_NUM_THREADS=1 $(FUZZED)/target/$$(rustc --print host-tuple)/release/$* $(FUZZED)/$* rust/tests/decoders/corpus/$* \
-		-seed=$(FUZZ_SEED) -max_total_time=$(FUZZ_SECONDS) -max_len=1024 -timeout=10 -rss_limit_mb=1024 -verbosity=0 -print_final_stats=1 \
+		-seed=$(FUZZ_SEED) -runs=$(subst -10,-1,$(FUZZ_RUNS)0) -max_total_time=$(FUZZ_SECONDS) -max_len=1024 -timeout=10 -rss_limit_mb=1024 -verbosity=0 -print_final_stats=1 \
 		-artifact_prefix=$(FUZZED)/$*-
 
 $(FUZZ_PYTHON:%=fuzz-python-%): fuzz-python-%:
-	RAYON_NUM_THREADS=1 $(TESTING)/bin/python fuzz/decoders.py $* $(FUZZ_SECONDS) $(FUZZ_SEED)
+	RAYON_NUM_THREADS=1 $(TESTING)/bin/python fuzz/decoders.py $* $(FUZZ_SECONDS) $(FUZZ_SEED) $(FUZZ_RUNS)
 
 # Some thousand altered plans a minute for the client of browsers.
 fuzz-client:
@@ -184,24 +194,25 @@ public-api: $(TESTING)/.made
 	$(TESTING)/bin/python tests/public_api.py
 	$(TESTING)/bin/python tests/usage.py
 
-$(BUILD)/bench/.made: $(WHEEL) benches/requirements.txt
+$(BUILD)/bench/.made: $(WHEEL) $(REPRODUCE) benches/requirements.txt
 	$(call install,bench,cli$(comma)serve)
-	$(BUILD)/bench/bin/pip install --quiet --requirement benches/requirements.txt
+	$(BUILD)/bench/bin/pip install --quiet --find-links $(BUILD)/wheels --requirement benches/requirements.txt 'turnout[reproduce]'
 	touch $@
 
-# About ten minutes on two cores. make bench OPACUS=1 measures Opacus too, for which PyTorch is installed.
+# About 40 minutes on two cores. make bench OPACUS=1 measures Opacus too, for which PyTorch is installed.
 # CRITERION is where cargo leaves what the Rust bench measured.
 CRITERION := $(or $(CARGO_TARGET_DIR),target)/criterion
 bench: needs $(BUILD)/bench/.made
 	$(if $(OPACUS),$(BUILD)/bench/bin/pip install --quiet --requirement benches/requirements-opacus.txt)
-	rm -rf '$(CRITERION)/one user, 2 aggregators' '$(CRITERION)/64 vectors of 1000 elements'
+	rm -rf '$(CRITERION)/one user, 2 aggregators' '$(CRITERION)/64 vectors of 1000 elements' $(CRITERION)/votes*
 	cargo bench --bench sharing -- --warm-up-time 1 --measurement-time 2 \
 		'one user, 2 aggregators|64 vectors of 1000 elements/sum/'
+	cargo bench --bench votes -- --warm-up-time 1 --measurement-time 2 prio
 	$(BUILD)/bench/bin/python benches/compare.py --core $(CRITERION) --json $(BUILD)/bench.json \
-		--page docs/compare/benchmarks.rst --readme README.md
+		--page docs/compare/benchmarks.rst
 
 bench-core: needs
-	cargo bench --bench direct_encoding --bench oracles --bench accounting --bench sharing --bench networks \
+	cargo bench --bench direct_encoding --bench oracles --bench accounting --bench sharing --bench votes --bench networks \
 		--bench federated
 
 docs: needs $(WHEEL) $(REPRODUCE)

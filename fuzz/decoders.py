@@ -1,4 +1,4 @@
-"""Fuzz the decoders of the Python package: ``python fuzz/decoders.py documents 60 0``.
+"""Fuzz the decoders of the Python package: ``python fuzz/decoders.py documents 60 0 -1``.
 
 The targets are those of ``tests/decoders.py``, in three groups. With atheris inputs are made by
 what they reach; without it they are valid ones and those of the corpus, altered. What breaks a
@@ -15,6 +15,7 @@ import io
 import json
 import os
 import random
+import re
 import resource
 import sys
 import tempfile
@@ -116,8 +117,11 @@ def altered_bytes(data: bytes, chance: random.Random) -> bytes:
     return bytes(content)
 
 
-def main(group: str, seconds: int, chosen: int) -> None:
-    """Fuzz the decoders of a group, from a seed; 0 stands for another one each time."""
+def main(group: str, seconds: int, chosen: int, most: int) -> None:
+    """Fuzz the decoders of a group, from a seed; 0 stands for another one each time.
+
+    At most a number of inputs is tried; -1 stands for any number.
+    """
     if atheris is None:
         table, decoding = load()
     else:
@@ -169,7 +173,7 @@ def main(group: str, seconds: int, chosen: int) -> None:
         seeds += [bytes([number]) + one for one in [table.DECODERS[name].content, *known]]
     if atheris is None:
         chance, end = random.Random(chosen or None), time.monotonic() + seconds
-        while time.monotonic() < end:
+        while time.monotonic() < end and not 0 <= most <= sum(runs.values()):
             decode(alter(chance.choice(seeds), MOST_BYTES, chance.getrandbits(32)))
         sys.stderr.write(f"{sum(runs.values())} runs of {len(names)} decoders\n")
         return
@@ -179,7 +183,7 @@ def main(group: str, seconds: int, chosen: int) -> None:
         artifacts = ROOT / "build/fuzz"
         artifacts.mkdir(parents=True, exist_ok=True)
         options = [
-            f"-max_total_time={seconds}", f"-max_len={MOST_BYTES}", "-timeout=10",
+            f"-max_total_time={seconds}", f"-runs={most}", f"-max_len={MOST_BYTES}", "-timeout=10",
             "-rss_limit_mb=3000", f"-artifact_prefix={artifacts}/{group}-", "-print_final_stats=1",
             "-verbosity=0", f"-seed={chosen}",
         ]  # fmt: skip
@@ -188,6 +192,10 @@ def main(group: str, seconds: int, chosen: int) -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 4 or sys.argv[1] not in GROUPS or not "".join(sys.argv[2:]).isdigit():
-        sys.exit(f"expected one of {', '.join(GROUPS)}, a number of seconds, and a seed or 0")
-    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
+    given = " ".join(sys.argv[1:])
+    if not re.fullmatch(rf"({'|'.join(GROUPS)}) \d+ \d+ (-1|\d+)", given, re.ASCII):
+        sys.exit(
+            f"expected one of {', '.join(GROUPS)}, a number of seconds, a seed or 0, and a number "
+            "of inputs or -1"
+        )
+    main(sys.argv[1], *map(int, sys.argv[2:]))
