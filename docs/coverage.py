@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import csv
 import html
+import io
 import re
 import sys
 import tempfile
+import textwrap
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -394,22 +396,22 @@ How often intervals hold
 
 .. This page is written by docs/coverage.py.
 
-Every 95 % interval of the table was compared with the truth, which a simulation knows, on every
-road from an answer to a result. The numbers are percent of the intervals of all answers together.
-An interval promises 95; more is more cautious than it has to be. {people} people were asked, and
-all of them report unless the column says otherwise. At {trials:,} trials chance moves a number by
-about {chance:.1f}. A number so low that chance does not explain it (alpha {alpha:g}, all cells
-together) has a **!**.
+A simulation knows the truth. For each kind of question, and for each path from an answer to a
+result, it counts how many 95 % intervals hold the truth. The table gives this count in percent, for
+the intervals of all answers together. A number above 95 means that the intervals are wider than
+they have to be. {people} people are asked, and all of them report unless the column says otherwise.
+At {trials:,} trials, chance moves a number by about {chance:.1f}. A **!** marks a number that is
+too low for chance (alpha {alpha:g}, for all cells together).
 
 """
 
 MIDDLE = """
-A dash says that the road gives other numbers than the kind's shares or mean.
+A dash means that the path does not give the shares or the mean of this kind.
 
-Days of the same people have the same answers on each day. Reports that are drawn afresh are then
+Days of the same people have the same answers on each day. Fresh reports of different days are
 independent of each other. Permanent answers are not: their days share noise, and the sum of their
-tallies counts it (:doc:`/topics/longitudinal`). If it did not, intervals of ``Memoized (L-GRR)`` of
-{days} days of the same people would hold in {naive:.0f} %.
+tallies accounts for it (:doc:`/topics/longitudinal`). Without that, intervals of ``Memoized
+(L-GRR)`` for {days} days of the same people would hold in {naive:.0f} %.
 
 Counts among servers that do not collude
 ----------------------------------------
@@ -421,10 +423,10 @@ One round of {people} users, with secret shares, at epsilon 1:
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Write a table, whose first column is a heading."""
-    lines = [".. list-table::", "   :header-rows: 1", "   :stub-columns: 1", ""]
-    for row in (head, *rows):
-        lines += [f"   {'* -' if place == 0 else '  -'} {cell}" for place, cell in enumerate(row)]
-    return "\n".join(lines) + "\n"
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([head, *rows])
+    options = ".. csv-table::\n   :header-rows: 1\n   :stub-columns: 1\n\n"
+    return options + textwrap.indent(text.getvalue(), "   ")
 
 
 def naive(trials: int) -> tuple[int, int]:

@@ -165,24 +165,50 @@ def small_group() -> Any:
     return figure
 
 
-def federated() -> Any:
-    """Draw the accuracy of ``guides/federated_training.rst`` against epsilon, for each mode."""
-    clients, bound, rounds, seeds = 2000, 20, 40, range(5)
+def buyers() -> tuple[Any, Any, Any]:
+    """Make the people of ``guides/federated_training.rst``: gradients of clients, public data."""
     generator = np.random.default_rng(0)
     truth = np.array([1.5, -1.0, 0.5])
 
     def people(number: int) -> tuple[Any, Any]:
         places = np.concatenate(
-            [generator.normal(size=(number, bound, 2)), np.ones((number, bound, 1))], axis=2
+            [generator.normal(size=(number, 20, 2)), np.ones((number, 20, 1))], axis=2
         )
-        return places, generator.random((number, bound)) < 1 / (1 + np.exp(-places @ truth))
+        return places, generator.random((number, 20)) < 1 / (1 + np.exp(-places @ truth))
 
-    places, bought = people(clients)
+    places, bought = people(2000)
     public, known = people(500)
 
     def gradients(model: Any, client: Any, elements: Any) -> Any:
         chance = 1 / (1 + np.exp(-places[client, elements] @ model))
         return (chance - bought[client, elements])[:, None] * places[client, elements]
+
+    return gradients, public, known
+
+
+def federated_history() -> Any:
+    """Draw the history of the training of ``guides/federated_training.rst``."""
+    gradients, public, known = buyers()
+    plan = RandomParticipationSGD(
+        0.1, 0.5, clip=1.0, epsilon=1.0, delta=1e-6, rounds=40, local_size=20, seed=1
+    )
+    engine = InProcessEngine(
+        plan, np.zeros(3), gradients, sizes=20, optimizer=SGD(2.0), clients=2000, batched=True
+    )
+
+    def measured(model: Any) -> dict[str, float]:
+        score = public @ model
+        loss = np.logaddexp(0.0, score) - known * score
+        return {"loss": float(loss.mean()), "accuracy": float(((score > 0) == known).mean())}
+
+    engine.run(40, evaluate=measured)
+    return engine.server.history.plot()
+
+
+def federated() -> Any:
+    """Draw the accuracy of ``guides/federated_training.rst`` against epsilon, for each mode."""
+    clients, bound, rounds, seeds = 2000, 20, 40, range(5)
+    gradients, public, known = buyers()
 
     def accuracy(**changed: Any) -> float:
         plan = RandomParticipationSGD(0.1, 0.5, local_size=bound, **changed)
@@ -267,6 +293,7 @@ def main() -> None:
     write_figure(telemetry_days(), "guide_telemetry_days")
     write_figure(small_group(), "guide_small_group")
     write_figure(federated(), "guide_federated")
+    write_figure(federated_history(), "guide_federated_history")
     write_figure(private_samples(), "guide_private_samples")
     save(ratings(), "start_ratings")
 
