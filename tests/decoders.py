@@ -48,7 +48,14 @@ from turnout.collecting.report_files.header import Groups, Header, PartFacts
 from turnout.collecting.sums import DesignSums
 from turnout.distributed import messages, payloads
 from turnout.distributed.field import PrimeField
-from turnout.distributed.roles.elections import Election
+from turnout.distributed.roles.elections import (
+    Election,
+    Word,
+    pack_missing,
+    pack_word,
+    unpack_missing,
+    unpack_word,
+)
 from turnout.distributed.rounds import exchange
 from turnout.distributed.transport import frames
 from turnout.errors import TurnoutError
@@ -64,6 +71,9 @@ from turnout.frequency.longitudinal import Memoized, MemoizedClient
 from turnout.frequency.oracle import FrequencyOracle
 from turnout.pipeline import PseudonymKey
 from turnout.pipeline.job import Job
+from turnout.samplers import CollectedReference
+from turnout.samplers.tables.collected_file import read_collected, text_of
+from turnout.samplers.tables.columns import columns_of
 from turnout.serve.tasks.files import ClientFile, CollectorFile, HelperFile, LeaderFile
 from turnout.signing import SigningKey
 from turnout_reproduce.datasets import read_idx
@@ -293,6 +303,9 @@ def round_with_one_altered(data: bytes) -> None:
         exchange(td.Round.start(mechanism), [0, 1, 1, 0][: mechanism.users])
 
 
+ELECTED = td.TwoStageSampling(2, 8, reported=1, rate=0.5, floor=3, max_missing_users=2)
+
+
 def election() -> bytes:
     found = Election(3, np.array([1, 2]), (np.array([0]), np.array([1, 2])), {})
     return found.public_part() + found.duty_part([(1, np.array([0, 2]))])
@@ -301,6 +314,14 @@ def election() -> bytes:
 def of_ledger(ledger: ta.PrivacyLedger) -> bytes:
     return ledger._to_json().encode()
 
+
+REFERENCE_COLUMNS = columns_of({"a": ["p", "q"], "b": ["r", "s"]})
+COLLECTED = CollectedReference(
+    1.0,
+    3,
+    {"a": np.array([0.25, 0.75]), "b": np.array([0.5, 0.5])},
+    {("a", "b"): np.array([[0.25, 0.0], [0.25, 0.5]])},
+)
 
 DECODERS: dict[str, Decoder] = {
     "tally": in_container(TALLY.to_bytes(), tn.Tally.from_bytes),
@@ -345,6 +366,12 @@ DECODERS: dict[str, Decoder] = {
         ),
         plain,
         through_a_file(SigningKey.read),
+    ),
+    "collected reference": Decoder(
+        text_of(COLLECTED, REFERENCE_COLUMNS).encode(),
+        plain,
+        through_a_file(lambda path: read_collected(path, REFERENCE_COLUMNS)),
+        lambda found: text_of(found, REFERENCE_COLUMNS).encode(),
     ),
     "pseudonym key": Decoder(
         canonical({"format": "turnout-pseudonym-key", "version": 1, "key": bytes(32).hex()}),
@@ -413,10 +440,18 @@ DECODERS: dict[str, Decoder] = {
         lambda found: payloads.pack_item_shares(found[0], FIELD, found[1]),
     ),
     "election": binary(election(), lambda data: Election.unpack(data, 4, 2, 1)),
+    "missing users": binary(
+        pack_missing(ELECTED, 1, [0, 2]),
+        lambda data: unpack_missing(ELECTED, data),
+        lambda found: pack_missing(ELECTED, found[0], found[1].tolist()),
+    ),
+    "word of an election": binary(
+        pack_word(2, Word.ADD_UP), unpack_word, lambda found: pack_word(*found)
+    ),
 }
 
 if importlib.util.find_spec("flwr") is not None:
-    from turnout.federated.flower import kept
+    from turnout.federated.flower import kept, secure
 
     def answered(data: bytes) -> object:
         try:
@@ -435,4 +470,18 @@ if importlib.util.find_spec("flwr") is not None:
         ),
         plain,
         answered,
+    )
+    DECODERS["file of an aggregator"] = Decoder(
+        canonical(
+            {
+                "format": "turnout-aggregator",
+                "version": 1,
+                "key": "AAAgAAEAAQAgzzVH8TEBbAeCqtaHogyBU3H4V7kGiE1Mt2KiXMQS5R0=",
+                "private_key": "YOT2rcGg3NhedzQYWEakQOk7jALeCLrVT8ZvAPqQGmY=",
+                "answered": {"17": 3},
+            }
+        ),
+        plain,
+        secure._File.of,
+        lambda found: found.text().encode(),
     )

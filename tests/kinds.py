@@ -5,7 +5,9 @@ The tests of a verb ask :func:`page_with` for the page with what they found in i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+import textwrap
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -87,45 +89,46 @@ def table_of(oracle: Any) -> pa.Table:
 
 def page_cells() -> Cells:
     """What the page says of each kind and verb: "works", or why it is refused."""
-    lines = PAGE.read_text(encoding="utf-8").split("\n\nQuestions that take rounds")[0].splitlines()
-    reasons = {line.split(". ")[0]: line.split("``")[1] for line in lines if line[:1].isdigit()}
-    said = [line[7:] for line in lines if line.startswith(("   * - ", "     - "))]
-    verbs = said[1 : said.index("BinaryLocalHashing")]
-    rows = [said[at : at + len(verbs) + 1] for at in range(0, len(said), len(verbs) + 1)][1:]
+    page = PAGE.read_text(encoding="utf-8").split("\n\nQuestions that take rounds")[0]
     shown = {type(oracle).__qualname__: name for name, oracle in KINDS.items()}
-    return {
-        (shown[row[0]], verb): "works" if mark == "✓" else reasons[mark]
-        for row in rows
-        for verb, mark in zip(verbs, row[1:], strict=True)
-    }
+    lists = dict(re.findall(r"^\| (Kinds|Verbs): (.*?)\.$", page, re.MULTILINE | re.DOTALL))
+    kinds, verbs = (re.split(r",\s+", lists[name].replace("``", "")) for name in ("Kinds", "Verbs"))
+    cells = {(shown[kind], verb): "works" for kind in kinds for verb in verbs}
+    for row in re.split(r"\n   \* - ", page)[2:]:
+        refused, verb, reason = row.strip().split("\n     - ")
+        for kind in refused.replace("``", "").split(", "):
+            cells[shown[kind], verb] = reason.strip("`")
+    return cells
+
+
+def _line(name: str, values: Iterable[str]) -> list[str]:
+    """A line block of the page."""
+    text = f"| {name}: {', '.join(values)}."
+    return textwrap.wrap(text, 118, subsequent_indent="  ", break_on_hyphens=False)
 
 
 def page_with(found: Cells) -> str:
-    """The page, one row for each kind and one column for each verb, with what was found."""
+    """The page: the kinds, the verbs, and what was refused, with the reason."""
     wanted = {(name, verb): "was not run" for name in KINDS for verb in COLUMNS}
     cells = wanted | page_cells() | found
-    reasons = sorted({reason for reason in cells.values() if reason != "works"})
-    lines = [
-        "Kinds and verbs",
-        "===============",
-        "",
-        "What every kind of question does. Each cell was run by the tests that compare this page;",
-        "what is refused is refused with the reason that the number stands for.",
-        "",
-        ".. list-table::",
-        "   :header-rows: 1",
-        "   :stub-columns: 1",
-        "",
-    ]
-    for number, entry in enumerate(["kind", *COLUMNS]):
-        lines.append(f"   {'* -' if number == 0 else '  -'} {entry}")
-    for name, oracle in KINDS.items():
-        lines.append(f"   * - {type(oracle).__qualname__}")
+    shown = {name: f"``{type(oracle).__qualname__}``" for name, oracle in KINDS.items()}
+    refused: dict[tuple[str, str], list[str]] = {}
+    for name in KINDS:
         for verb in COLUMNS:
-            reason = cells[name, verb]
-            lines.append(f"     - {'✓' if reason == 'works' else reasons.index(reason) + 1}")
-    lines += ["", *(f"{number}. ``{reason}``" for number, reason in enumerate(reasons, 1)), ""]
-    return "\n".join(lines)
+            if cells[name, verb] != "works":
+                refused.setdefault((verb, cells[name, verb]), []).append(shown[name])
+    lines = [
+        *("Kinds and verbs", "===============", ""),
+        "Every kind of question in the first list supports every verb in the second, except for",
+        "the pairs in the table. Tests run each pair, and compare the outcome with this page.",
+        *("", *_line("Kinds", shown.values())),
+        *("", *_line("Verbs", COLUMNS)),
+        *("", ".. list-table::", "   :header-rows: 1", "   :widths: 22 14 64", ""),
+        *("   * - kind", "     - verb", "     - why it is refused"),
+    ]
+    for (verb, reason), names in sorted(refused.items()):
+        lines += [f"   * - {', '.join(names)}", f"     - {verb}", f"     - ``{reason}``"]
+    return "\n".join([*lines, ""])
 
 
 def compare(found: Cells) -> None:

@@ -114,10 +114,12 @@ def test_who_was_asked_is_not_who_reported() -> None:
     collector = tn.Collector(HALF)
     messages = sent(HALF, 200)
     collector.accept_many(messages)
-    with pytest.raises(InvalidValueError, match=r"say with ask\(\.\.\.\) how many people were"):
+    with pytest.raises(InvalidValueError, match=r"pass to ask\(\.\.\.\) how many people were"):
         collector.tally()
     collector.ask(10)
-    with pytest.raises(InvalidValueError, match=rf"{len(messages)} people reported, .* told of 10"):
+    with pytest.raises(
+        InvalidValueError, match=rf"{len(messages)} people reported, but ask.* asked is 10"
+    ):
         collector.tally()
     collector.ask(190)
     expected = HALF.oracle.tally(HALF.gather(messages, nodes=200))

@@ -106,7 +106,7 @@ def test_values_that_are_none_stop_all_and_are_not_shown(device: Device) -> None
                 plan.report(oracle.domain.parse(value))
             done = device(plan, lines=f"{answers[0]}\n{value}\n")
             assert (done.returncode, done.stdout) == (1, "")
-            assert done.stderr == f"error: answer 2 is none of the {words}\n"
+            assert done.stderr == f"error: answer 2 is not one of the {words}\n"
 
 
 @pytest.mark.parametrize("size", [2, 255, 256, 257, 65_535, 65_536, 65_537])
@@ -237,7 +237,7 @@ def test_an_answer_outside_the_domain_stops_all_and_is_not_shown(device: Device)
     plan = tn.Plan(tn.DirectEncoding(1.0, tn.Domain(LABELS)), tn.Everyone())
     done = device(plan, lines="once\nhidden\nnever\n")
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == "error: answer 2 is none of the 6\n"
+    assert done.stderr == "error: answer 2 is not one of the 6\n"
     integers = tn.Plan(tn.DirectEncoding(1.0, 3), tn.Everyone())
     for answer in ("3", "-1", "01x", "1.0", ""):
         done = device(integers, "--", answer)
@@ -306,7 +306,7 @@ def test_messages_carry_a_group_of_the_plan(device: Device) -> None:
     for wrong in ('["west",2025,null]', '["north",2025]', '["north","2025",null]', "north"):
         done = device(plan, "1", "--group", wrong)
         assert (done.returncode, done.stdout) == (1, "")
-        assert "the group is none of the plan" in done.stderr
+        assert "the plan does not list the group" in done.stderr
     assert device(plan, "1").returncode == 1
     assert device(tn.Plan(plan.oracle, tn.Everyone()), "1", "--group", "[1]").returncode == 1
 
@@ -343,10 +343,10 @@ def test_plans_with_other_values_are_refused_alike(
     path = resealed(tmp_path / "resealed.json", old, new, PLAN)
     with pytest.raises(CorruptDataError) as caught:
         tn.Plan.read(path)
-    assert "altered or formatted anew" not in str(caught.value)
+    assert "altered or reformatted" not in str(caught.value)
     done = device(path, "a")
     assert (done.returncode, done.stdout) == (1, "")
-    assert "altered or formatted anew" not in done.stderr
+    assert "altered or reformatted" not in done.stderr
 
 
 def test_plans_of_rounds_with_other_values_are_refused_alike(
@@ -374,10 +374,10 @@ def test_plans_of_rounds_with_other_values_are_refused_alike(
         path = resealed(tmp_path / "round.json", old, new, tn.Plan(oracle, tn.Everyone()))
         with pytest.raises(CorruptDataError) as caught:
             tn.Plan.read(path)
-        assert "altered or formatted anew" not in str(caught.value)
+        assert "altered or reformatted" not in str(caught.value)
         done = device(path, answers[0])
         assert (done.returncode, done.stdout) == (1, ""), (name, new)
-        assert "altered or formatted anew" not in done.stderr
+        assert "altered or reformatted" not in done.stderr
 
 
 def test_the_command_line(device: Device, tmp_path: Path) -> None:

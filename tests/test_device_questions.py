@@ -204,11 +204,11 @@ WRONG: list[tuple[str, list[str], str]] = [
     ),
     ("square wave", ["24.5", "-0.001"], "is no number from 0 to 24"),
     ("joint table", ['{"sex":"f","a ge":3}', '["f",3]', "f", '["f",3,"no",1]'], ROWS),
-    ("pairs", ['["f",7,"no"]', '["f","3","no"]', '["f",-1,"no"]'], "to a ge is none of the 7"),
-    ("split", ['{"vote é":"0.5","a ge":3,"sex":"f"}'], "to vote é is none of the 5"),
-    ("sampled", ['["x",1,1]', "[0,1,1]", "[null,1,1]"], "to sex is none of the 2"),
-    ("tree", ["100", "-1", "1.5"], "is none of the 100"),
-    ("tree of labels", ["Once"], "is none of the 6"),
+    ("pairs", ['["f",7,"no"]', '["f","3","no"]', '["f",-1,"no"]'], "to a ge is not one of the 7"),
+    ("split", ['{"vote é":"0.5","a ge":3,"sex":"f"}'], "to vote é is not one of the 5"),
+    ("sampled", ['["x",1,1]', "[0,1,1]", "[null,1,1]"], "to sex is not one of the 2"),
+    ("tree", ["100", "-1", "1.5"], "is not one of the 100"),
+    ("tree of labels", ["Once"], "is not one of the 6"),
 ]
 
 
@@ -310,7 +310,7 @@ def test_plans_with_other_values_are_refused_alike(
     path = resealed(tmp_path / "plan.json", old, new, tn.Plan(oracle, tn.Everyone()))
     with pytest.raises(CorruptDataError) as caught:
         tn.Plan.read(path)
-    assert "altered or formatted anew" not in str(caught.value)
+    assert "altered or reformatted" not in str(caught.value)
     done = device(path, lines=lines_of(answers[:1]))
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith(f"error: {path}: ")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -47,6 +48,16 @@ def loaded_after(program: str) -> list[str]:
     )
     result: list[str] = json.loads(done.stdout)
     return result
+
+
+def test_the_page_that_everybody_reads_first_names_every_extra() -> None:
+    root = Path(__file__).parents[1]
+    part = (root / "pyproject.toml").read_text(encoding="utf-8")
+    part = part.split("[project.optional-dependencies]\n")[1].split("\n[")[0]
+    extras = set(re.findall(r"^(\w+) = ", part, re.MULTILINE)) - {"docs", "test"}
+    page = (root / "docs/start.rst").read_text(encoding="utf-8")
+    table = re.findall(r"^((?:``\w+``(?:, )?)+)  ", page, re.MULTILINE)
+    assert {name for row in table for name in re.findall(r"\w+", row)} == extras
 
 
 def test_importing_all_of_turnout_imports_no_optional_dependency() -> None:

@@ -18,7 +18,7 @@ from tests import kinds
 import turnout as tn
 from turnout import _core, _kinds, distribution, frequency, mean
 from turnout.collecting.kind import Kind
-from turnout.errors import InvalidValueError
+from turnout.errors import EstimatorError, InvalidValueError
 
 
 def named(base: type[Kind]) -> Iterator[type[Kind]]:
@@ -46,6 +46,17 @@ def test_every_name_finds_its_class() -> None:
     assert _kinds.found("telepathy") is None
 
 
+@pytest.mark.parametrize("name", sorted(kinds.KINDS))
+def test_an_estimate_from_no_reports_is_refused_in_plain_words(name: str) -> None:
+    oracle = kinds.KINDS[name]
+    if oracle.silent:
+        pytest.skip("silence is an answer under this kind")
+    plan = tn.Plan(oracle, tn.Bernoulli(0.5))
+    with pytest.raises(EstimatorError, match="no reports were received") as refused:
+        oracle.tally(plan.gather([], nodes=7)).estimate()
+    assert not any(each in str(refused.value) for each in ("hajek", "divides", "coordinate"))
+
+
 def test_a_kind_of_ones_own_is_found_when_it_is_defined() -> None:
     class Own(tn.DirectEncoding):
         name = "own_of_the_kinds_test"
@@ -61,7 +72,7 @@ def test_a_kind_of_ones_own_is_found_when_it_is_defined() -> None:
 
 def test_a_name_is_taken_once() -> None:
     for name in ("direct_encoding", "square_wave"):
-        with pytest.raises(InvalidValueError, match=f"got '{name}', which is that of"):
+        with pytest.raises(InvalidValueError, match=f"got '{name}', the name of"):
             type("Own", (tn.DirectEncoding,), {"name": name})
     assert _kinds.found("direct_encoding") is tn.DirectEncoding
 

@@ -19,6 +19,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 import pytest
+from tests.loading import load
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "python/turnout"
@@ -36,19 +37,19 @@ FOREIGN = {
             "exp",
             "f_",
             "floor",
-            "g",
             "high",
-            "k",
             "ln",
             "log",
-            "logit_t",
             "low",
         ),
         "mathematics",
     ),
     **dict.fromkeys(("D", "G", "W", "b"), "mathematics"),
+    "evaluate": "a function that the caller gives",
+    "limits": "a method of what is described",
     "browserStorage": "a function of turnout.js",
-    **dict.fromkeys(("delta_backward", "f", "r", "r_a", "sin", "sqrt"), "mathematics"),
+    "outbox.earlier": "a method of turnout.js",
+    **dict.fromkeys(("Q_x", "delta_backward", "f", "r", "r_a", "sin", "sqrt", "w"), "mathematics"),
     **dict.fromkeys(
         (
             "answers",
@@ -59,6 +60,7 @@ FOREIGN = {
             "ANY",
             "CAST",
             "coalesce",
+            "length",
             "pg_advisory_xact_lock",
             "pg_try_advisory_lock",
             "to_regclass",
@@ -72,13 +74,10 @@ FOREIGN = {
     "remember": "the reader's own",
     **dict.fromkeys(("draw", "log_density"), "methods that an object of the reader's own has"),
     **dict.fromkeys(("Array.numpy", "ClientApp", "strategy.start"), "Flower's"),
-    **dict.fromkeys(("accountant.state_dict", "PrivacyEngine", "make_private"), "Opacus's"),
+    **dict.fromkeys(("accountant.state_dict", "make_private"), "Opacus's"),
     "state_dict": "Opacus's and PyTorch's",
-    "model.named_parameters": "PyTorch's",
     **dict.fromkeys(("jax.grad", "jax.vmap"), "JAX's"),
-    **dict.fromkeys(
-        ("KernelDensity", "LogisticRegression", "StandardScaler", "make_pipeline"), "scikit-learn's"
-    ),
+    **dict.fromkeys(("KernelDensity", "StandardScaler", "make_pipeline"), "scikit-learn's"),
     **dict.fromkeys(("map_batches", "ray.data.read_parquet", "ray.shutdown"), "Ray's"),
     "_asdict": "of named tuples",
 }
@@ -98,12 +97,7 @@ class Text(NamedTuple):
 
 def module_of(name: str) -> ModuleType:
     """Load a module beside this one."""
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load(Path(__file__).with_name(f"{name}.py"))
 
 
 # The texts.
@@ -288,7 +282,10 @@ NO_NAMES = {
     **dict.fromkeys(
         [
             f"turnout.{key}"
-            for key in ("collection", "draw", "reports", "round", "training", "update")
+            for key in (
+                *("aggregator", "collection", "draw", "reports", "round", "shares", "sum"),
+                *("training", "update"),
+            )
         ],
         "a key in the messages of Flower",
     ),
@@ -315,7 +312,15 @@ def test_every_name_with_its_path_is_there() -> None:
 #: Options of other programs that texts name.
 FOREIGN_OPTIONS = {
     **dict.fromkeys(("--package", "--release"), "cargo's"),
-    **dict.fromkeys(("--insecure", "--node-config", "--trusted-entities"), "Flower's"),
+    **dict.fromkeys(
+        (
+            *("--insecure", "--node-config", "--trusted-entities", "--superlink", "--stream"),
+            *("--enable-supernode-auth", "--auth-supernode-private-key", "--root-certificates"),
+            *("--ssl-certfile", "--ssl-keyfile", "--ssl-ca-certfile"),
+            "--disable-runtime-dependency-installation",
+        ),
+        "Flower's",
+    ),
 }
 
 

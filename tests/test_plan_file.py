@@ -110,7 +110,7 @@ def test_serial_and_expiry_are_signed_and_an_expired_plan_can_be_read(
     assert (plan.serial, plan.expires) == (3, end)
     for old, new in [('"serial":3', '"serial":4'), ('"expires":9', '"expires":19')]:
         assert old in text
-        with pytest.raises(CorruptDataError, match="altered or formatted anew"):
+        with pytest.raises(CorruptDataError, match="altered or reformatted"):
             read(text.replace(old, new), KEY.public_key)
 
 
@@ -251,7 +251,7 @@ TEXT = PLAN.to_json()
 def test_a_plan_has_one_text(plan: str, read: Read) -> None:
     assert plan != TEXT
     for fingerprint in (hashlib.sha256(plan.encode()).hexdigest(), PLAN.fingerprint):
-        with pytest.raises(CorruptDataError, match=r"not written in its canonical form|twice"):
+        with pytest.raises(CorruptDataError, match=r"not written in its canonical form|duplicated"):
             read(with_text(plan, fingerprint=fingerprint))
 
 
@@ -266,7 +266,7 @@ def test_a_plan_has_one_text(plan: str, read: Read) -> None:
         ({"more": 1}, "has unknown members 'more'"),
         ({"fingerprint": PLAN.fingerprint.upper()}, "must be 64 hexadecimal digits"),
         ({"fingerprint": None}, "must be 64 hexadecimal digits, got null"),
-        ({"fingerprint": "0" * 64}, "altered or formatted anew"),
+        ({"fingerprint": "0" * 64}, "altered or reformatted"),
         ({"signature": None}, "not a signature of a plan of turnout: null"),
         ({"signature": {}}, "not a signature of a plan"),
         (
@@ -286,7 +286,7 @@ def test_members_that_occur_twice_are_refused(read: Read) -> None:
     text = with_text(TEXT)
     for name in json.loads(text):
         twice = text[:-1] + f', "{name}": ' + json.dumps(json.loads(text)[name]) + "}"
-        with pytest.raises(CorruptDataError, match="a member is there twice"):
+        with pytest.raises(CorruptDataError, match="a member is duplicated"):
             read(twice)
 
 

@@ -37,6 +37,8 @@ from turnout.frequency.longitudinal import MemoizedClient
 from turnout.pipeline import PseudonymKey
 from turnout.products import ProductDomain
 from turnout.signing import SigningKey, verify
+from turnout_reproduce.baselines import BernsteinSampler, PrivateKernelDensity
+from turnout_reproduce.boosting import MollifiedBoosting
 
 #: What stands in every value that is somebody's, as digits.
 MARK = "48271"
@@ -279,9 +281,9 @@ SAMPLERS: list[Any] = [
     samplers.MinimaxSampler(1.0, 5),
     samplers.TableSampler(1.0, {"x": (0.0, 1.0)}),
     samplers.MollifiedDensity(1.0, reference=samplers.Uniform([0.0], [1.0])),
-    samplers.MollifiedBoosting(1.0, reference=samplers.Uniform([0.0], [1.0]), n_rounds=1),
-    samplers.BernsteinSampler(1.0, bounds=(0.0, 1.0)),
-    samplers.PrivateKernelDensity(1.0, bounds=(0.0, 1.0)),
+    MollifiedBoosting(1.0, reference=samplers.Uniform([0.0], [1.0]), n_rounds=1),
+    BernsteinSampler(1.0, bounds=(0.0, 1.0)),
+    PrivateKernelDensity(1.0, bounds=(0.0, 1.0)),
 ]
 
 

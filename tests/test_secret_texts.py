@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from tests.loading import load
 
 import turnout as tn
 import turnout.accounting as ta
@@ -188,11 +189,6 @@ MADE: dict[type, Callable[[], Any]] = {
     ts.TableSampler: sampler(
         ts.TableSampler(1.0, {"x": (0.0, 1.0)}), pa.table({"x": RECORDS[:, 0]})
     ),
-    ts.MollifiedBoosting: sampler(
-        ts.MollifiedBoosting(1.0, reference=UNIFORM, n_rounds=1), RECORDS
-    ),
-    ts.BernsteinSampler: sampler(ts.BernsteinSampler(1.0, bounds=(0.0, 1.0)), RECORDS),
-    ts.PrivateKernelDensity: sampler(ts.PrivateKernelDensity(1.0, bounds=(0.0, 1.0)), RECORDS),
     ts.PopulationDraws: population,
 }
 
@@ -201,11 +197,13 @@ REASONS: dict[str, tuple[type, ...]] = {
     "its words are tested where it is raised": (tn.TurnoutError,),
     "a question, an answer that can be given, or a mechanism, with parameters that all know": (
         Kind, ta.Mechanism, ta.Composition, ta.VariationRatio, ta.LedgerEntry, td.PrimeField,
-        td.AggregationMechanism, td.JanusTask, tn.Domain, tn.Bounds, joint.ProductDomain,
-        attributes.Questions,
+        td.AggregationMechanism, td.VerifiedSum, td.JanusTask, tn.Domain, tn.Bounds,
+        joint.ProductDomain, attributes.Questions,
         TextValues, IntegerValues, tn.TwoRoundCollection,
         tn.HeavyHitters, tn.Plan, tf.RandomParticipationSGD, Grid, tf.Optimizer, tf.Schedule,
-        Structure, ts.Reference, ts.RelativeMollifier, tn.weighting.WeightedPlan,
+        tf.AdaptiveClipping, tf.SecureSum,
+        Structure, ts.Reference, ts.CollectedReference, ts.RelativeMollifier,
+        tn.weighting.WeightedPlan,
         joint.JointMarginal, models.ScoreMoments, models.PairSupport, SecondMoment,
     ),
     "a participation: who collects knows the probabilities": (tn.Participation,),
@@ -227,18 +225,13 @@ REASONS: dict[str, tuple[type, ...]] = {
     "who takes part in a round, and what all of them know of it": (
         td.Party, td.Role, MessageKind, td.Round,
     ),
-    "numbers that whoever holds the records asks for": (ts.BoostingRound, LogNormalizer),
+    "numbers that whoever holds the records asks for": (LogNormalizer,),
     "a base of classes that are made here": (ts.PrivateSampler,),
 }  # fmt: skip
 
 
 def public_classes() -> dict[type, str]:
-    spec = importlib.util.spec_from_file_location("public_api", API)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    names = module.public_names(FLOWER).items()
+    names = load(API).public_names(FLOWER).items()
     return {value: path for path, value in reversed(names) if isinstance(value, type)}
 
 

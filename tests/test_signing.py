@@ -233,7 +233,7 @@ def test_what_is_no_record_is_no_key(tmp_path: Path, text: bytes) -> None:
 
 def test_halves_that_do_not_belong_together_are_refused(tmp_path: Path) -> None:
     path = written(tmp_path / "plans.key", secret=bytes(32).hex())
-    with pytest.raises(CorruptDataError, match="the public key is not that of the secret key"):
+    with pytest.raises(CorruptDataError, match="the public key does not belong to the secret key"):
         SigningKey.read(path)
 
 
@@ -243,7 +243,7 @@ def test_a_key_that_others_can_read_is_refused(tmp_path: Path, mode: int) -> Non
     path = tmp_path / "plans.key"
     SigningKey.generate().write(path)
     path.chmod(mode)
-    with pytest.raises(InvalidValueError, match="others than its owner can read this key: chmod"):
+    with pytest.raises(InvalidValueError, match="other users can read this key: run chmod 600"):
         SigningKey.read(path)
     path.chmod(0o400)
     SigningKey.read(path)

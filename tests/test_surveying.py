@@ -91,8 +91,8 @@ def test_it_says_what_was_done_and_what_would_be_better() -> None:
     )
     # e is 2.71828...: never said to be less.
     assert "no report is more than 2.719 times as likely" in lines[1]
-    assert "Made with a seed: fit for tests only" in lines[2]
-    assert "The 3 labels are those of the data" in lines[3]
+    assert "Made with a seed: use for tests only" in lines[2]
+    assert "The 3 labels come from the data" in lines[3]
     assert "would count with an error of about" in lines[4]
     # All digits: epsilon is never said to be less.
     assert "at epsilon 1.2345612." in str(tn.survey(table(), "vote", epsilon=1.2345612))
@@ -108,7 +108,7 @@ def test_what_is_missing_is_never_an_answer_in_silence(tmp_path: Path) -> None:
     path.write_text("vote\n" + 50 * 'yes\nno\nNA\n""\nyes\nno\n')
     with pytest.raises(
         InvalidValueError,
-        match=r"100 of 300 answers .*missing \(--missing\), of survey",
+        match=r"100 of 300 answers .*Pass missing \(--missing\), of survey",
     ):
         tn.survey(path, "vote", epsilon=1.0)
     assert tn.survey(path, "vote", epsilon=1.0, missing="drop").tally.nodes == 200
@@ -154,7 +154,9 @@ def test_bad_input_is_refused_by_name() -> None:
     data = table(100)
     with pytest.raises(InvalidValueError, match="trust must be"):
         tn.survey(data, "vote", epsilon=1.0, trust="nobody")
-    with pytest.raises(InvalidValueError, match="labels are of answers and bounds of numbers"):
+    with pytest.raises(
+        InvalidValueError, match="pass labels for answers or bounds for numbers, not both"
+    ):
         tn.survey(data, "vote", epsilon=1.0, labels=["a", "b"], bounds=(0, 1))
     with pytest.raises(UnknownLabelError, match="column 'vote'"):
         tn.survey(data, "vote", epsilon=1.0, labels=["a", "b"])
@@ -278,16 +280,16 @@ def test_aggregators_count_with_their_guarantee() -> None:
     assert grouped.to_pandas()["nodes"].sum() == 3 * 1500
     for wrong, message in (
         ({"bounds": (0, 100)}, "aggregators count answers"),
-        ({"participation": 0.5}, "participation is of local reports"),
-        ({"method": "c_hat"}, "method is of local reports"),
+        ({"participation": 0.5}, "participation applies to local reports"),
+        ({"method": "c_hat"}, "method applies to local reports"),
     ):
         column = "age" if "bounds" in wrong else "vote"
         with pytest.raises(InvalidValueError, match=message):
             tn.survey(data, column, epsilon=1.0, trust="aggregators", **wrong)
     for wrong, message in (
-        ({"delta": 1e-6}, "delta is of aggregators"),
-        ({"parties": 3}, "parties is of aggregators"),
-        ({"by": "vote"}, "by must not name 'vote': groups are reported as they are"),
+        ({"delta": 1e-6}, "delta applies to aggregators"),
+        ({"parties": 3}, "parties applies to aggregators"),
+        ({"by": "vote"}, "by must not name 'vote': groups are written unprotected"),
         ({"by": ["region", "region"]}, "by must name different columns"),
     ):
         with pytest.raises(InvalidValueError, match=message):
@@ -307,7 +309,7 @@ def test_several_columns_are_panels_of_one_picture() -> None:
     assert any("90 % intervals" in text.get_text() for text in figure.axes[0].get_legend().texts)
     pyplot.close(figure)
     grouped = tn.survey(data, ["vote", "age"], epsilon=4.0, bounds={"age": (0, 100)}, by="region")
-    with pytest.raises(InvalidValueError, match="drawn each"):
+    with pytest.raises(InvalidValueError, match="plot grouped columns one by one"):
         grouped.plot()
 
 
@@ -326,7 +328,11 @@ def test_several_columns_are_named_by_column() -> None:
     data = table(200)
     for wrong, error, message in (
         ({"labels": ["maybe", "no", "yes"]}, InvalidTypeError, "labels must be a dictionary"),
-        ({"bounds": {"size": (0, 1)}}, InvalidValueError, "bounds names 'size', which is none"),
+        (
+            {"bounds": {"size": (0, 1)}},
+            InvalidValueError,
+            "bounds names 'size', which is not among",
+        ),
         ({"participation": tn.Personalized([0.5] * 200)}, InvalidValueError, "must be one rate"),
         ({"epsilon": float("nan")}, InvalidValueError, "epsilon must be"),
         ({"epsilon": "1"}, InvalidTypeError, "epsilon must be"),
@@ -353,8 +359,8 @@ def test_combinations_of_answers_are_one_report() -> None:
     shares = result.estimate.conditional("vote", given="sex")
     assert shares["m", "yes"].low < 0.5 < shares["m", "yes"].high
     for arguments, message in (
-        ({"column": ["vote"]}, "joint is of several columns"),
-        ({"bounds": {"vote": (0, 1)}}, "joint is of columns of answers"),
+        ({"column": ["vote"]}, "joint needs several columns, but column names one"),
+        ({"bounds": {"vote": (0, 1)}}, "joint applies to columns of answers"),
     ):
         with pytest.raises(InvalidValueError, match=message):
             tn.survey(

@@ -104,7 +104,7 @@ def test_nothing_is_estimated_of_no_rows(tmp_path: Path) -> None:
     for trust in ("local", "aggregators"):
         for names in (["v"], ["v", "w"]):
             for by in (None, "g"):
-                with pytest.raises(EstimatorError, match=r"estimated: there are no rows$"):
+                with pytest.raises(EstimatorError, match=r"estimate: there are no rows$"):
                     tn.survey(
                         path, names, epsilon=1.0, by=by, trust=trust,
                         labels={name: labels[name] for name in names},
@@ -138,7 +138,7 @@ def test_arguments_that_say_nothing_are_refused() -> None:
             data, "age", epsilon=1.0, bounds=(0, 9), quantiles=[0.5], method="horvitz_thompson"
         )
     for quantiles in ([0.5], ()):
-        with pytest.raises(InvalidValueError, match="quantiles are of numbers"):
+        with pytest.raises(InvalidValueError, match="quantiles need a column with bounds"):
             tn.survey(data, "age", epsilon=1.0, quantiles=quantiles)
     with pytest.raises(InvalidValueError, match=r"turnout\.pipeline\.collect"):
         tn.survey(data, "age", epsilon=1.0, participation=tn.Personalized([0.5] * 100))

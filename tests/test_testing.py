@@ -94,7 +94,7 @@ def test_silence_that_says_too_much_is_found_out() -> None:
 )
 def test_several_numbers_of_each_node_keep_the_contract(kinds: Any, oracle: Any) -> None:
     found = check_randomizer(oracle, kinds.answers_of(oracle))
-    assert "hand those over as an array" in found.pop("job")
+    assert "pass them as an array" in found.pop("job")
     assert "depends on the number itself" in found.pop("simulate")
     assert set(found.values()) == {"works"}
 
@@ -188,7 +188,7 @@ def test_every_answer_is_hidden_and_answers_must_differ() -> None:
             check_randomizer(_Loud(1.0, 3), [0, 1, 2] * 100)
     finally:
         _kinds.REGISTERED.pop(_Loud.name)
-    with pytest.raises(AssertionError, match="answers must not be all alike"):
+    with pytest.raises(AssertionError, match="answers must contain at least two different"):
         check_randomizer(tn.mean.Duchi(1.0), [0.5] * 100)
 
 

@@ -112,12 +112,22 @@ def test_hooks_are_commands_of_the_everyday_check() -> None:
     (local,) = content(ROOT / ".pre-commit-config.yaml")["repos"]
     assert local["repo"] == "local"
     for hook in local["hooks"]:
+        if hook.get("stages") == ["commit-msg"]:
+            continue
         words = hook["entry"].replace("build/test/", "$(TESTING)/").split()
         after = [line[len(words) :] for line in known if line[: len(words)] == words]
         assert after, hook["entry"]
         assert not after[0] or after[0][0].startswith("$(if"), f"{hook['entry']} {after[0]}"
         assert hook["language"] == "system"
         assert hook["pass_filenames"] is False
+
+
+def test_a_long_subject_of_a_commit_is_refused() -> None:
+    (local,) = content(ROOT / ".pre-commit-config.yaml")["repos"]
+    (hook,) = (one for one in local["hooks"] if one.get("stages") == ["commit-msg"])
+    assert (hook["language"], hook["args"]) == ("pygrep", ["--multiline", "--negate"])
+    for subject, accepted in (("A" * 72, True), ("A" * 73, False), ("a lower case", False)):
+        assert bool(re.search(hook["entry"], f"{subject}\n\nWhy.\n")) == accepted, subject
 
 
 def test_dependabot_looks_where_dependencies_are_named() -> None:

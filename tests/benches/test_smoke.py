@@ -44,11 +44,12 @@ def test_a_small_run_measures_files_processes_and_limits(tmp_path):
 def test_a_small_run_measures_servers(tmp_path):
     pytest.importorskip("uvicorn")
     found, page = tmp_path / "bench.json", tmp_path / "page.rst"
-    command = [sys.executable, str(BENCHES / "compare.py"), "--table", "serving", "--quick"]
+    tables = ["--table", "serving", "--table", "rounds"]
+    command = [sys.executable, str(BENCHES / "compare.py"), *tables, "--quick"]
     subprocess.run(
         [*command, "--json", str(found), "--page", str(page)], check=True, capture_output=True
     )
-    (table,) = json.loads(found.read_text())["tables"]
+    table, rounds = json.loads(found.read_text())["tables"]
     assert [row["job"] for row in table["rows"]] == [
         f"{load}, --keep {keep}"
         for load in ("batches of 100", "one a request")
@@ -56,3 +57,68 @@ def test_a_small_run_measures_servers(tmp_path):
     ]
     assert all(row["to_rows"] > 0 and row["to_requests"] > 0 for row in table["rows"])
     assert "a row a message" in page.read_text()
+    ((job, ratio),) = [(row["job"], row["ratio"]) for row in rounds["rows"]]
+    assert job == "1,000 users, 30 items"
+    assert ratio > 0
+
+
+@pytest.mark.slow
+def test_a_small_run_measures_training(tmp_path):
+    pytest.importorskip("jax")
+    found, page = tmp_path / "bench.json", tmp_path / "page.rst"
+    command = [sys.executable, str(BENCHES / "compare.py"), "--table", "networks", "--quick"]
+    subprocess.run(
+        [*command, "--json", str(found), "--page", str(page)], check=True, capture_output=True
+    )
+    (table,) = json.loads(found.read_text())["tables"]
+    rounds = [row for row in table["rows"] if row["job"].startswith("a round")]
+    assert len(rounds) == 4
+    # Trainings are measured where Opacus is installed.
+    assert all(row["problem"] is None and row["ratio"] > 0 for row in table["rows"])
+
+
+@pytest.mark.slow
+def test_a_small_run_compares_votes_with_what_criterion_left(tmp_path):
+    for group, what, reports in (
+        ("votes shared", "one", 1),
+        ("votes shared", "many", 10),
+        ("votes verified", "many", 10),
+    ):
+        folder = tmp_path / "criterion" / group / "prio" / what / "new"
+        folder.mkdir(parents=True)
+        told = {"group_id": group, "function_id": "prio", "value_str": what}
+        told["throughput"] = {"Elements": reports}
+        (folder / "benchmark.json").write_text(json.dumps(told))
+        (folder / "estimates.json").write_text(json.dumps({"mean": {"point_estimate": 3e9}}))
+        # The best of two samples takes a second for each report.
+        sample = {"iters": [1.0, 2.0], "times": [3e9 * reports, 2e9 * reports]}
+        (folder / "sample.json").write_text(json.dumps(sample))
+    found, page = tmp_path / "bench.json", tmp_path / "page.rst"
+    command = [sys.executable, str(BENCHES / "compare.py"), "--table", "votes", "--quick"]
+    more = ["--core", str(tmp_path / "criterion"), "--seconds", "0"]
+    subprocess.run(
+        [*command, *more, "--json", str(found), "--page", str(page)],
+        check=True,
+        capture_output=True,
+    )
+    (table,) = json.loads(found.read_text())["tables"]
+    assert [row["problem"] for row in table["rows"]] == [None] * 5
+    compared = [row for row in table["rows"] if row["prio_seconds"] is not None]
+    assert [row["prio_seconds"] for row in compared] == [1.0] * 3
+    assert [row["cells"][-1] for row in compared] == ["yes"] * 3
+    assert "10,000,000 people costs: each of them sends 1,256 bytes" in " ".join(
+        page.read_text().split()
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["sharing", "samplers", "accounting", "federated"])
+def test_a_small_run_calls_turnout_in_every_row(name, tmp_path):
+    found = tmp_path / "bench.json"
+    command = [sys.executable, str(BENCHES / "compare.py"), "--table", name, "--seconds", "0"]
+    subprocess.run([*command, "--quick", "--json", str(found)], check=True, capture_output=True)
+    (table,) = json.loads(found.read_text())["tables"]
+    # --quick leaves out the rows of programs that take seconds.
+    timings = [one for row in table["rows"] for one in row["timings"]]
+    own = [one["problem"] for one in timings if one["column"] == "turnout"]
+    assert own == [None] * len(own) != []

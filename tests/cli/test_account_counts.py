@@ -51,4 +51,4 @@ def test_the_table_of_counts_names_the_floor(turnout: Run) -> None:
         assert result.exit_code == 0, result.stderr
         assert max(map(len, result.stdout.splitlines())) <= 80
         assert "100 people on every item" in result.stdout
-        assert "only where every item has as many people as the floor" in result.stdout
+        assert "only if every item has as many people as the floor" in result.stdout

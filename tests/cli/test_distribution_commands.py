@@ -85,9 +85,9 @@ def test_groups_have_quartiles_of_their_own(slept: Path, tmp_path: Path, turnout
         (("--distribution", "0:24:8:8"), "is not LOW:HIGH or LOW:HIGH:BINS"),
         (("--distribution", "24:0"), "the lower before the upper"),
         (("--distribution", "0:24:1"), "bins must be an integer from 2 to 1024"),
-        (("--distribution", "0:24", "--mean", "0:24"), "is another question than --mean"),
+        (("--distribution", "0:24", "--mean", "0:24"), "conflicts with --mean"),
         (("--distribution", "0:24", "--oracle", "duchi"), "auto, square-wave"),
-        (("--distribution", "0:24", "--labels", "1,2"), "are not for numbers: --distribution"),
+        (("--distribution", "0:24", "--labels", "1,2"), "conflicts with --distribution"),
     ],
 )
 def test_options_that_cannot_be_are_refused(

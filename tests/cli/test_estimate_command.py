@@ -81,7 +81,7 @@ def test_projections_give_a_distribution_and_name_themselves(
     assert min(frequencies) >= 0
     assert sum(frequencies) == pytest.approx(1)
     text = turnout("estimate", tally_file, "--project", projection).stdout
-    assert f"{projection} (intervals are from before it)" in text
+    assert f"{projection} (intervals are from before this step)" in text
 
 
 @pytest.mark.parametrize("word", [word for word in METHODS if word not in ("ems", "ml")])
@@ -192,9 +192,9 @@ def test_no_reports_at_all_is_refused_in_one_line(tmp_path: Path, turnout: Run) 
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("reports.parquet", "; turnout tally makes one of reports"),
-        ("answers.csv", "; turnout randomize makes reports of answers"),
-        ("folder", ": a folder, and no tally; turnout tally makes one of reports"),
+        ("reports.parquet", "; turnout tally counts reports into a tally"),
+        ("answers.csv", "; turnout randomize turns answers into reports"),
+        ("folder", ": is a folder, not a tally; turnout tally counts reports into a tally"),
         ("other.txt", "are not those of one\n"),
     ],
 )
@@ -233,12 +233,12 @@ def test_the_labels_with_the_largest_shares_are_shown_and_the_others_counted(
     best = [record["label"] for record in everything]
     text = turnout("estimate", many_file).stdout
     assert labels_of(text) == best[:20]
-    assert "and 1,080 labels with no larger share; --top all" in text
+    assert "and 1,080 labels with smaller or equal shares; --top all" in text
     text = turnout("estimate", many_file, "--top", 3, "--sort", "label").stdout
     assert labels_of(text) == sorted(best[:3])
     text = turnout("estimate", many_file, "--top", 1099).stdout
     assert labels_of(text) == best[:1099]
-    assert "and 1 label with no larger share" in text
+    assert "and 1 label with smaller or equal shares" in text
     assert as_json(turnout, many_file, "--top", 3)["estimates"] == everything
 
 
@@ -248,7 +248,7 @@ def test_all_labels_are_shown_on_request_in_one_table(
     monkeypatch.setattr(tables, "_CHUNK", 30)
     text = turnout("estimate", many_file, "--top", "all", "--sort", "domain").stdout
     assert labels_of(text) == [f"label {code}" for code in range(1100)]
-    assert "no larger share" not in text
+    assert "smaller or equal" not in text
     rows = [line for line in text.splitlines() if re.match(" label ", line)]
     # The rows that follow the table stand in its columns.
     ends = {[found.end() for found in re.finditer(" %", row)][1] for row in rows if "\u2013" in row}
@@ -267,16 +267,16 @@ def test_shrinking_makes_a_distribution_and_says_where_it_may_mislead(
 ) -> None:
     result = turnout("estimate", tally_file, "--json", "--shrink")
     assert result.exit_code == 0, result.stderr
-    assert "3 answers say little of each other" in " ".join(result.stderr.split())
+    assert "3 answers reveal little about each other" in " ".join(result.stderr.split())
     answer = json.loads(result.stdout)
     assert answer["postprocessing"] == "empirical_bayes"
     assert set(answer["shrinkage"]) == {"weights", "moved", "cautions"}
     assert sum(row["frequency"] for row in answer["estimates"]) == pytest.approx(1.0)
     shown = turnout("estimate", tally_file, "--shrink").stdout
-    assert re.search(r"shrunk\s+empirical Bayes \(intervals are from before it\)", shown)
+    assert re.search(r"shrunk\s+empirical Bayes \(intervals are from before this step\)", shown)
     both = turnout("estimate", tally_file, "--shrink", "--project", "simplex")
     assert both.exit_code == 2
-    assert "makes another distribution" in both.stderr
+    assert "conflicts with --project" in " ".join(both.stderr.split())
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
@@ -295,8 +295,8 @@ def test_of_many_labels_it_is_said_what_intervals_of_each_do(
     many_file: Path, tally_file: Path, turnout: Run
 ) -> None:
     said = turnout("estimate", many_file).stderr
-    assert "of 1,100 labels some 55 are outside of theirs" in said
-    assert "--simultaneous sidak holds for all at once" in said
+    assert "about 55 of 1,100 intervals miss the truth" in said
+    assert "pass --simultaneous sidak" in said
     assert not turnout("estimate", many_file, "--simultaneous", "sidak").stderr
     assert "outside of theirs" not in turnout("estimate", tally_file).stderr
 

@@ -82,7 +82,7 @@ def test_columns_can_be_chosen(grouped: tn.GroupedTally, grouped_file: Path, tur
     assert two["groups"] == ["day", "country"]
     result = turnout("estimate", grouped_file, "--by", "region")
     assert result.exit_code == 1
-    assert "'region' is no column of the groups" in result.stderr
+    assert "'region' is not a column of the groups" in result.stderr
 
 
 def test_a_tally_without_groups_has_no_columns(tally_file: Path, turnout: Run) -> None:
@@ -100,7 +100,9 @@ def test_the_table_names_each_group_once(grouped_file: Path, turnout: Run) -> No
     assert "for all answers of all groups at once (bonferroni)" in " ".join(result.stdout.split())
     assert "projected" not in result.stdout
     projected = turnout("estimate", grouped_file, "--by", "country", "--project", "simplex")
-    assert "projected simplex (intervals are from before it)" in " ".join(projected.stdout.split())
+    assert "projected simplex (intervals are from before this step)" in " ".join(
+        projected.stdout.split()
+    )
     biased = turnout("estimate", grouped_file, "--method", "c")
     assert "biased" in biased.stderr or "no interval" in biased.stderr
 
@@ -149,7 +151,7 @@ def test_reports_that_are_refused(
     for arguments, code, words in (
         ((grouped_file,), 2, "say where to write"),
         ((grouped_file, "-o", tmp_path / "page.pdf"), 2, "does not end in .html"),
-        ((grouped_file, grouped_file, "-o", page), 1, "given twice"),
+        ((grouped_file, grouped_file, "-o", page), 1, "is duplicated"),
         ((grouped_file, single, "-o", page), 1, "is not grouped: they cannot be added up"),
         ((grouped_file, days, "-o", page), 1, "is grouped by day: they cannot be added up"),
         ((grouped_file, tally_file, "-o", page), 1, "different plans"),
@@ -183,21 +185,21 @@ def test_groups_are_shrunk_by_themselves_or_learn_from_each_other(
         shares = [row["frequency"] for row in answer["estimates"] if row["reason"] is None]
         assert shares == [share for share in expected.frequencies.ravel() if not math.isnan(share)]
     shown = turnout("estimate", grouped_file, "--shrink", "--across").stdout
-    assert "empirical Bayes, groups too" in shown
+    assert "empirical Bayes across groups" in shown
     alone = turnout("estimate", grouped_file, "--across")
     assert alone.exit_code == 2
-    assert "belongs to --shrink" in alone.stderr
+    assert "needs --shrink" in alone.stderr
     plain = tmp_path / "plain.tally"
     plain.write_bytes(grouped.total.to_bytes())
     refused = turnout("estimate", plain, "--shrink", "--across")
     assert refused.exit_code == 1
-    assert "is not grouped, so --across has no groups" in " ".join(refused.stderr.split())
+    assert "is not grouped; --across needs a grouped tally" in " ".join(refused.stderr.split())
 
 
 def test_cautions_of_shrinking_are_said_of_groups(grouped_file: Path, turnout: Run) -> None:
     said = turnout("estimate", grouped_file, "--by", "country", "--shrink").stderr
-    assert "note: DE, [red]FR: 3 answers say little of each other" in said
-    assert "say little" not in turnout("estimate", grouped_file, "--by", "country").stderr
+    assert "note: DE, [red]FR: 3 answers reveal little about each other" in said
+    assert "reveal little" not in turnout("estimate", grouped_file, "--by", "country").stderr
 
 
 def test_of_very_many_groups_the_first_are_shown(
@@ -208,7 +210,7 @@ def test_of_very_many_groups_the_first_are_shown(
     path = tmp_path / "many.tally"
     path.write_bytes(tn.GroupedTally(["place"], tallies).to_bytes())
     text = turnout("estimate", path).stdout
-    assert "and 7 more of 9 groups; --output FILE.csv has all" in text
+    assert "and 7 more of 9 groups; --output FILE.csv writes all" in text
     assert "more of 9 groups" not in turnout("estimate", path, "--top", "all").stdout
 
 
@@ -301,4 +303,4 @@ def test_the_reports_of_a_job_are_called_by_its_folder(
     days[0].rename(twice)
     refused = turnout("tally", twice, "--by-file", "day", "-o", target)
     assert refused.exit_code == 1
-    assert "'day' is named twice; --by-file must be another name" in refused.stderr
+    assert "'day' is duplicated; --by-file must differ" in refused.stderr

@@ -34,7 +34,7 @@ def test_columns_go_into_one_report_and_come_back_as_a_joint_table(
     options = ("-c", "sex", "--joint", "vote", "-e", 3, "--missing", "drop", "--seed", 5)
     result = turnout("randomize", table, *options, "-o", target)
     assert result.exit_code == 0, result.stderr
-    assert "the labels of 'sex', 'vote' are taken from the data" in " ".join(result.stderr.split())
+    assert "the labels of 'sex', 'vote' were taken from the data" in " ".join(result.stderr.split())
     tally = tmp_path / "joint.tally"
     assert turnout("tally", target, "-o", tally).exit_code == 0
     answer = json.loads(turnout("estimate", tally, "--json", "--sort", "domain").stdout)
@@ -105,7 +105,7 @@ def test_columns_that_do_not_go_together_are_refused(
     for given, message in (
         ((*two, "-e", 1, "--labels", "f,m"), "'f,m' does not begin with a column and ="),
         ((*two, "-e", 1, "--missing", "none"), "does not begin with a column and =, nor"),
-        ((*two, "-e", 1, "--mean", "0:1"), "is for one question"),
+        ((*two, "-e", 1, "--mean", "0:1"), "applies to one question"),
         (("sex", "--joint", "sex", "-e", 1), "--joint: names a column twice"),
         (("sex", "--joint", "height", "-e", 1), "height"),
     ):
@@ -129,7 +129,7 @@ def test_columns_that_do_not_go_together_are_refused(
     for more in (("--epsilon", 1), ("--plan", plan, "--joint", "vote")):
         result = turnout("randomize", table, "-o", target, *more)
         assert result.exit_code == 2
-        assert "--column: must name the column of answers" in " ".join(result.stderr.split())
+        assert "--column: is missing: name the column" in " ".join(result.stderr.split())
     tn.Plan(tn.SplitBudget(1.0, {"sex": ["f", "m"], "vote": ["no", "yes"]}), tn.Everyone()).write(
         plan
     )
@@ -151,7 +151,7 @@ def test_shares_among_others_need_a_joint_table(tmp_path: Path, turnout: Run) ->
     three = tn.JointTable(1.0, {"a": 2, "b": 2, "c": 2}).simulate([5] * 8)
     tally.write_bytes(three.to_bytes())
     for options, message in (
-        (("--given", "a"), "must say which question is meant: one of 'b', 'c'"),
+        (("--given", "a"), "must name one question: 'b', 'c'"),
         (("--given", "z"), "--given must be one of 'a', 'b', 'c', got 'z'"),
         (("--given", "a", "--of", "a"), "--of must be one of 'b', 'c', got 'a'"),
         (("--given", "a", "--given", "a", "--of", "b"), "--given must name different questions"),
@@ -159,9 +159,9 @@ def test_shares_among_others_need_a_joint_table(tmp_path: Path, turnout: Run) ->
             ("--given", "a", "--given", "b", "--given", "c"),
             "--given must leave out a question, whose shares are wanted",
         ),
-        (("--of", "a"), "belongs to --given"),
-        (("--given", "a", "--shrink"), "takes no --shrink"),
-        (("--given", "a", "--marginal", "b"), "--given shows other shares: take one of them"),
+        (("--of", "a"), "needs --given"),
+        (("--given", "a", "--shrink"), "conflicts with --shrink"),
+        (("--given", "a", "--marginal", "b"), "conflicts with --given: choose one of them"),
         (("--consistent",), "--consistent needs the tally of tables of two questions (PairTables)"),
         (("--marginal", "a", "--marginal", "a"), "--marginal must name different questions"),
         (("--marginal", "z"), "--marginal must be one of 'a', 'b', 'c', got 'z'"),
@@ -196,7 +196,7 @@ def test_tables_of_joint_shares_and_of_shares_given_others_by_group_too(
     means = tmp_path / "means.tally"
     means.write_bytes(tn.mean.Duchi(1.0).collect([0.5] * 9, seed=1).to_bytes())
     refused = turnout("report", means, "-o", tmp_path / "means.csv", "--clip")
-    assert "--clip is for intervals of shares" in " ".join(refused.stderr.split())
+    assert "--clip applies to intervals of shares" in " ".join(refused.stderr.split())
     options = ("--given", "sex", "--simultaneous", "bonferroni")
     found = json.loads(turnout("estimate", groups, "--json", *options).stdout)["estimates"]
     assert found[8]["reason"] == "the group has no nodes"
@@ -223,7 +223,7 @@ def test_tables_of_joint_shares_and_of_shares_given_others_by_group_too(
     )  # fmt: skip
     assert drawn.exit_code == 1
     refused = " ".join(drawn.stderr.split())
-    assert "a picture of some of several questions shows one group (--plot)" in refused
+    assert "--plot draws one group when some of several questions are shown" in refused
     assert table.read_bytes() == before
 
 
@@ -298,19 +298,22 @@ def test_tables_of_two_are_shown_in_agreement_and_in_part(
     picture, table = tmp_path / "x.png", tmp_path / "x.csv"
     shown = turnout("estimate", path, "--consistent", "--shrink", "--plot", picture, "-o", table)
     assert picture.exists()
-    assert "tables agree (intervals are from before it)" in shown.stdout
-    assert "empirical Bayes (intervals are from before it)" in shown.stdout
+    assert "consistent tables (intervals are from before this step)" in shown.stdout
+    assert "empirical Bayes (intervals are from before this step)" in shown.stdout
     assert table.read_text(encoding="utf-8").count("\n") == 1 + 6 + 4 + 6
     assert (
-        "of vote, whatever is answered to the others"
+        "of vote, whatever the other answers are"
         in turnout("estimate", path, "--marginal", "vote", "--plot", picture).stdout
     )
     for wrong, message in (
-        (("--marginal", "vote", "--consistent"), "changes nothing in the shares of one question"),
+        (("--marginal", "vote", "--consistent"), "has no effect on the shares of one question"),
         (("--marginal", "age", "--marginal", "age"), "one question, or two different ones"),
         (("--given", "sex", "--given", "age"), "--given must name one question, got 'sex', 'age'"),
-        (("--given", "sex"), "--of must say which question is meant: one of 'age', 'vote'"),
-        (("--given", "sex", "--of", "age", "--consistent"), "takes no --shrink, --project or"),
+        (("--given", "sex"), "--of must name one question: 'age', 'vote'"),
+        (
+            ("--given", "sex", "--of", "age", "--consistent"),
+            "conflicts with --shrink, --project and",
+        ),
     ):
         refused = turnout("estimate", path, *wrong)
         assert refused.exit_code != 0
@@ -357,7 +360,7 @@ def test_some_of_several_questions_by_group(
     for wrong, message in (
         (("--consistent",), "do not apply to groups of several questions"),
         (("--marginal", "vote", "--shrink", "--across"), "--across does not apply"),
-        (("--marginal", "vote", "--plot", tmp_path / "x.png"), "shows one group (--plot)"),
+        (("--marginal", "vote", "--plot", tmp_path / "x.png"), "--plot draws one group"),
     ):
         refused = turnout("estimate", path, *wrong)
         assert refused.exit_code == 1
@@ -395,8 +398,8 @@ def test_a_report_has_sections_on_some_of_several_questions(
     agreeing = tally.estimate().consistent()["sex", "vote"].frequencies[0]
     assert f"{100 * agreeing:.1f} %" in text
     for wrong, message in (
-        (("--of", "vote"), "--of belongs to --given"),
-        (("--given", "sex"), "--of must say which question is meant"),
+        (("--of", "vote"), "--of needs --given"),
+        (("--given", "sex"), "--of must name one question"),
         (("--marginal", "nobody"), "--marginal must be one of"),
     ):
         refused = turnout("report", path, "-o", page, *wrong)
@@ -404,7 +407,8 @@ def test_a_report_has_sections_on_some_of_several_questions(
         assert message in " ".join(refused.stderr.split())
     table = turnout("report", path, "-o", tmp_path / "x.csv", "--given", "sex")
     assert table.exit_code == 2
-    assert "turnout estimate has these options" in " ".join(table.stderr.replace("│", "").split())
+    said = " ".join(table.stderr.replace("│", "").split())
+    assert "pass these options to turnout estimate" in said
     plain = tmp_path / "plain.tally"
     plain.write_bytes(tn.DirectEncoding(1.0, 2).simulate([3, 4]).to_bytes())
     for option in (("--consistent",), ("--marginal", "sex"), ("--given", "sex")):

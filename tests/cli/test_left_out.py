@@ -94,7 +94,7 @@ def test_what_a_job_drops_is_on_the_page(
     said(turnout("report", tally, "-o", page))
     text = page.read_text(encoding="utf-8")
     assert "<dd>4,126 without an answer</dd>" in text
-    assert "Left out, and in no number below: 4,126 without an answer." in text
+    assert "Left out, and not in any number below: 4,126 without an answer." in text
     assert "people asked" not in text
     if groups:
         found = tn.GroupedTally.from_bytes(tally.read_bytes())
@@ -223,7 +223,7 @@ def test_numbers_that_cannot_be_are_refused() -> None:
         with pytest.raises(InvalidTypeError, match="refused must be an integer"):
             tn.LeftOut(refused=wrong)  # type: ignore[arg-type]
     for wrong in ({}, None, 3, {"unanswered": 1}, {**DROPPED, "refused": -1}, {**DROPPED, "x": 1}):
-        with pytest.raises(CorruptDataError, match="not the numbers of what is left out"):
+        with pytest.raises(CorruptDataError, match="not the numbers of left-out rows:"):
             tn.LeftOut.from_dict(wrong)
     assert tn.LeftOut.from_dict(DROPPED).to_dict() == DROPPED
     tally = tn.DirectEncoding(1.0, 2).collect([0, 1])

@@ -215,7 +215,7 @@ def test_a_plan_file_of_a_mean_randomizes(slept: Path, tmp_path: Path, turnout: 
     ).exit_code == 0  # fmt: skip
     again = turnout(*arguments, "--mean", "0:24")
     assert again.exit_code == 2
-    assert "stands in the plan already" in again.stderr
+    assert "conflicts with --plan" in again.stderr
 
 
 def test_a_plan_of_permanent_answers_says_what_to_use(
@@ -226,7 +226,7 @@ def test_a_plan_of_permanent_answers_says_what_to_use(
     tn.Plan(memoized, tn.Everyone()).write(plan)
     result = turnout("randomize", slept, "-c", "hours", "--plan", plan, "-o", reports)
     assert result.exit_code == 1
-    assert f"{plan}: asks for permanent answers" in result.stderr
+    assert f"{plan}: the plan asks for permanent answers" in result.stderr
     assert "oracle.client(...).message(plan, answer)" in result.stderr
     assert "turnout tally day.jsonl --plan FILE" in result.stderr
     assert not reports.exists()
@@ -238,7 +238,7 @@ def test_a_plan_of_permanent_answers_says_what_to_use(
         (("--mean", "0"), "is not LOW:HIGH"),
         (("--mean", "24:0"), "the lower before the upper"),
         (("--mean", "0:nan"), "bounds"),
-        (("--mean", "0:24", "--labels", "1,2"), "are not for numbers"),
+        (("--mean", "0:24", "--labels", "1,2"), "conflicts with --mean"),
         (("--mean", "0:24", "--oracle", "direct-encoding"), "auto, duchi, hybrid, piecewise"),
         (("--oracle", "duchi"), "is none of auto, binary-local-hashing"),
     ],
@@ -293,7 +293,7 @@ def test_the_plan_of_a_mean_is_written_and_randomizes(
         (("--mean", "0:24", "--oracle", "direct-encoding"), "auto, duchi, hybrid, piecewise"),
         (("--mean", "0:24", "--participation", 2), "at most 1"),
         (("--mean", "0:24", "--epsilon", "1:2"), "is not a number"),
-        (("-k", 3), "say how many people there are"),
+        (("-k", 3), "give the number of people"),
     ],
 )
 def test_a_plan_of_a_mean_refuses_what_says_nothing_about_it(

@@ -31,7 +31,7 @@ def path(tmp_path: Path) -> Path:
         "survey -c vote",
         "randomize -c vote",
         "aggregate -c vote --mechanism discrete-laplace",
-        "sample -c vote",
+        "sample -m minimax -c vote",
     ],
 )
 def test_every_command_refuses_all_that_is_missing(

@@ -80,7 +80,9 @@ def test_texts_that_are_dropped_are_named_too(tmp_path: Path, turnout: Run) -> N
 
 def test_a_group_that_is_read_as_missing_is_named(tmp_path: Path) -> None:
     table = pa.table({"vote": ["yes", "no"] * 50, "country": ["DE", "NA"] * 50})
-    with pytest.raises(InvalidValueError, match=r"50 rows have no group .*: 'NA' 50 times; miss"):
+    with pytest.raises(
+        InvalidValueError, match=r"50 rows have no group .*: 'NA' 50 times; pass miss"
+    ):
         tn.survey(table, "vote", epsilon=1.0, by="country")
     found = tn.survey(table, "vote", epsilon=1.0, by="country", missing={"country": "NA"})
     assert list(found.tally) == [("DE",), ("NA",)]
@@ -141,7 +143,7 @@ def test_a_comma_in_a_label_names_the_option_for_it(tmp_path: Path, ask: Run) ->
         "a label with a comma in it is one for --labels-file, which takes a label a line" in words
     )
     words = refused(ask(source, "--labels", "Yes, often,Yes, rarely,No"))
-    assert "'Yes' is there twice; labels with commas in them are for --labels-file" in words
+    assert "'Yes' is duplicated; to use labels that contain commas, pass --labels-file" in words
     labels = tmp_path / "labels.txt"
     labels.write_text("Yes, often\nNo\n")
     assert ask(source, "--labels-file", labels).exit_code == 0
@@ -202,11 +204,13 @@ def test_python_says_the_same(tmp_path: Path) -> None:
 def test_sample_speaks_of_rows_and_of_what_columns_hold(tmp_path: Path, turnout: Run) -> None:
     path = tmp_path / "a.csv"
     path.write_text("kind,size\n" + "a,1\nb,2\n,3\n" * 20)
-    words = refused(turnout("sample", path, "-c", "kind", "-e", 1))
+    words = refused(turnout("sample", path, "-c", "kind", "-e", 1, "--method", "minimax"))
     assert "'drop' to leave these rows out" in words
-    words = refused(turnout("sample", path, "-c", "kind,size", "-e", 1, "--missing", "drop"))
-    assert "say what each column holds: 'kind' holds text and needs --labels kind=" in words
+    words = refused(turnout("sample", path, "-c", "kind,size", "-e", 1, "-m", "density"))
+    assert "column 'kind' holds text, but --method density is for numbers" in words
     path.write_text("kind,size\n" + "a,1\na ,2\nb,3\n" * 20)
-    drawn = turnout("sample", path, "-c", "kind", "-e", 1, "--trim", "--json")
+    drawn = turnout(
+        "sample", path, "-c", "kind", "-e", 1, "--method", "minimax", "--trim", "--json"
+    )
     assert drawn.exit_code == 0, drawn.stderr
     assert json.loads(drawn.stdout)

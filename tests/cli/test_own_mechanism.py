@@ -253,13 +253,13 @@ def test_its_messages_are_written_read_and_refused() -> None:
     assert isinstance(mixer, Mixer)
     assert mixer.receive(message.to_bytes()) == []
     wrong = td.Message(SLIP, round_.identifier, mixer.party, server.party, b"").to_bytes()
-    with pytest.raises(MalformedMessageError, match="of kind kind 129 only, got kind 128"):
+    with pytest.raises(MalformedMessageError, match="of kind kind 129, got kind 128"):
         server.receive(wrong)
     with pytest.raises(MissingPartyError, match="user 0, user 2"):
         mixer.close()
     with pytest.raises(ProtocolError, match="the server has nothing to close"):
         server.close()
-    with pytest.raises(MissingPartyError, match="the server still waits for role 128 0"):
+    with pytest.raises(MissingPartyError, match="the server is still waiting for role 128 0"):
         server.estimate()
 
 
@@ -289,7 +289,7 @@ def test_commands_know_it(tmp_path: Path, turnout: Any) -> None:
 
 def test_no_other_mechanism_can_take_a_name() -> None:
     assert known()["mixed_noise"] is MixedNoise
-    with pytest.raises(InvalidValueError, match="got 'noisy', which is that of turnout"):
+    with pytest.raises(InvalidValueError, match="got 'noisy', the name of turnout"):
 
         class Another(td.AggregationMechanism):
             name: ClassVar[str] = "noisy"

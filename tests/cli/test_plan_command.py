@@ -159,7 +159,7 @@ def test_the_picture_is_saved(tmp_path: Path, turnout: Run) -> None:
         (("--labels", "a,b"), 1, "--domain-size is 50, but there are 2 labels"),
         (("--labels", "a,b", "--labels-file", "none.txt"), 2, "not both"),
         (("--labels-file", "none.txt"), 1, "none.txt: No such file"),
-        (("--sign", "none.key"), 2, "there is nothing to sign without --output"),
+        (("--sign", "none.key"), 2, "needs --output: there is no plan file to sign"),
         (("--sign", "none.key", "-o", "none.json"), 1, "none.key: No such file"),
         (("--cost-per-report", 0), 1, "must not both be 0"),
         (("--cost-per-report", -1), 2, "--cost-per-report"),
@@ -250,7 +250,7 @@ def test_a_plan_file_has_a_serial_and_ends(tmp_path: Path, turnout: Run) -> None
     for terms in (("--serial", 3), ("--expires", "2031-06-30T22:00:00Z")):
         result = turnout("plan", *SETTING, *terms)
         assert result.exit_code == 2
-        assert "there is no plan file without" in " ".join(result.stderr.split())
+        assert "needs --output, which writes" in " ".join(result.stderr.split())
 
 
 def test_nobody_is_randomized_under_a_plan_that_has_expired(tmp_path: Path, turnout: Run) -> None:
@@ -344,7 +344,7 @@ def test_reports_of_gigabytes_are_announced(
     result = turnout("randomize", typed, *options, "--oracle", "summation-histogram-encoding")
     assert result.exit_code == 0
     assert (
-        "600 reports of 96 bits are 7.2 kB: turnout plan --report-bits 64 says which"
+        "600 reports of 96 bits are 7.2 kB: turnout plan --report-bits 64 finds oracles"
         in " ".join(result.stderr.split())
     )
     assert "of 2 bits" not in turnout("randomize", typed, *options).stderr

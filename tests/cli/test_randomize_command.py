@@ -37,7 +37,7 @@ def test_the_summary_says_what_was_done(people: Path, tmp_path: Path, turnout: R
     assert result.exit_code == 0
     for text in ("600", "50 % of the people", "3 labels", "1 asked", "2.719 times", "guarantee"):
         assert text in result.stdout
-    assert "note: the 3 labels of the domain are taken from the data" in result.stderr
+    assert "note: the 3 labels of the domain were taken from the data" in result.stderr
     assert max(map(len, without_paths(result.stdout))) <= 80
     reports = read_reports(target)
     assert reports.nodes == 600
@@ -62,7 +62,7 @@ def test_reports_differ_from_run_to_run_and_a_seed_repeats_them(
 def test_a_seed_is_warned_about(people: Path, tmp_path: Path, turnout: Run) -> None:
     target = tmp_path / "out.parquet"
     result = turnout("randomize", people, "-c", "answer", "-e", 1, "-o", target, "--seed", 1)
-    assert "fit for tests only" in result.stderr
+    assert "use for tests only" in result.stderr
 
 
 @pytest.mark.parametrize("option", ["--labels", "--labels-file"])
@@ -310,7 +310,7 @@ def test_a_report_file_that_is_there_is_not_replaced_unasked(
     before = target.read_bytes()
     result = turnout(*options, "-o", target)
     assert result.exit_code == 1
-    assert f"error: {target} is there already: to draw for the same people again" in result.stderr
+    assert f"error: {target} already exists; randomizing the same people again" in result.stderr
     assert target.read_bytes() == before
     assert turnout(*options, "-o", target, "--overwrite").exit_code == 0
     assert target.read_bytes() != before

@@ -62,7 +62,7 @@ STRAY = "row 102 (line 103): the quote that opens field 2 is never closed"
         ("randomize", *OPTIONS, "-o", "OUT.parquet"),
         ("randomize", *OPTIONS, "-o", "OUT"),
         ("aggregate", *OPTIONS[:4], "-m", "recommend", "-e", 1, "--delta", 1e-5),
-        ("sample", "--columns", "id", "-e", 1, "-o", "OUT.csv"),
+        ("sample", "--columns", "id", "-e", 1, "-m", "density", "-o", "OUT.csv"),
     ],
 )
 def test_one_stray_quote_loses_nobody_in_silence(
@@ -244,7 +244,7 @@ def test_a_separator_that_is_not_plain_is_stated(tmp_path: Path, turnout: Run) -
 
 @pytest.mark.parametrize(
     ("separator", "reason"),
-    [(";;", "one ASCII character"), ('"', "no quote"), ("\n", "no line end"), ("ü", "ASCII")],
+    [(";;", "one ASCII character"), ('"', "not a quote"), ("\n", "not a line end"), ("ü", "ASCII")],
 )
 def test_separators_that_cannot_be(
     tmp_path: Path, turnout: Run, separator: str, reason: str
@@ -290,7 +290,7 @@ def test_an_encoding_is_stated_unless_a_mark_says_it(tmp_path: Path, turnout: Ru
         ("randomize", *OPTIONS, "-o", "OUT.parquet"),
         ("randomize", *OPTIONS, "-o", "OUT"),
         ("aggregate", *OPTIONS[:4], "-m", "recommend", "-e", 1, "--delta", 1e-5),
-        ("sample", "--columns", "answer", "-e", 1, "-o", "OUT.csv"),
+        ("sample", "--columns", "answer", "-e", 1, "-m", "minimax", "-o", "OUT.csv"),
     ],
 )
 def test_other_commands_take_them_too(
@@ -318,7 +318,7 @@ def test_they_are_of_text_alone(tmp_path: Path) -> None:
     path, table = tmp_path / "a.parquet", pa.table({"answer": ["yes", "no"]})
     pq.write_table(table, path)
     for data in (path, table):
-        with pytest.raises(InvalidValueError, match="separator is of CSV files"):
+        with pytest.raises(InvalidValueError, match="separator applies to CSV files"):
             tn.pipeline.scan(data, "answer", separator=";")
 
 

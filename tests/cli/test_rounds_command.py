@@ -47,7 +47,7 @@ def test_words_are_found_by_plans_files_and_tallies(
     assert same.detectable_frequency(2000, power=1 - 1e-9) < 400 / 2001
     assert (found["protocol"], found["round"], found["finished"]) == ("heavy_hitters", 0, False)
     again = turnout("rounds", "hitters", *OPTIONS, "-o", state)
-    assert "is there already: it may hold rounds under way" in again.stderr
+    assert "already exists and may contain rounds in progress" in again.stderr
     groups = tmp_path / "groups"
     options = ("--column", "word", "--id-column", "user", "-o", groups, "--json")
     files = json.loads(turnout("rounds", "split", state, people, *options).stdout)["files"]
@@ -56,7 +56,7 @@ def test_words_are_found_by_plans_files_and_tallies(
     # Who a row is of is in no file.
     assert [pq.read_schema(file["path"]).names for file in files] == [["word"]] * len(files)
     twice = turnout("rounds", "split", state, people, *options)
-    assert "who is split anew may be asked in two rounds" in " ".join(twice.stderr.split())
+    assert "people who are split again may be asked twice" in " ".join(twice.stderr.split())
     public = SigningKey.read(key).public_key
     plan, closed = found["plan_file"], None
     for number, file in enumerate(files):
@@ -109,7 +109,7 @@ def test_numbers_are_read_from_text_and_what_does_not_fit_is_refused(
     refused = turnout("randomize", people, *options, "--overwrite")
     assert "3 values are not among whole numbers of 64 bits (rows 1, 2, 3)" in refused.stderr
     early = turnout("rounds", "show", state, "-o", tmp_path / "t.csv")
-    assert "round 0 is open, and nothing is found yet for --output" in early.stderr
+    assert "round 0 is still open, so there are no results for --output" in early.stderr
     assert "exactly one of" in turnout("rounds", "hitters", "-e", 4, "-o", tmp_path / "x").stderr
     bad = turnout("rounds", "hitters", "-e", 4, "--bits", 65, "-o", tmp_path / "x")
     assert "--bits must be an integer from 1 to 64, got 65" in bad.stderr
@@ -145,7 +145,7 @@ def test_two_rounds_ask_more_of_who_holds_a_rare_answer(tmp_path: Path, turnout:
         made = turnout("randomize", parts / f"round-{number}.parquet", *by_plan)
         assert made.exit_code == 0, made.stderr
         said = " ".join(made.stdout.split())
-        assert ("epsilon counts that too" in said) == (number == 1)
+        assert ("epsilon includes that" in said) == (number == 1)
         assert ("participation by the answer" in said) == (number == 1)
         tally = tmp_path / f"{number}.tally"
         assert turnout("tally", reports, "-o", tally).exit_code == 0
@@ -196,7 +196,7 @@ def test_what_was_found_has_a_picture(tmp_path: Path, turnout: Run) -> None:
     search.write(state)
     refused = turnout("rounds", "show", state, "--plot", picture)
     assert refused.exit_code == 1
-    assert "nothing is found yet for --plot" in refused.stderr
+    assert "no results for --plot" in refused.stderr
     while not search.finished:
         round_ = search.plan().oracle
         search.close(round_.collect([5] * 400 + [9] * 200, seed=search.number))

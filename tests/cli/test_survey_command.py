@@ -42,7 +42,7 @@ def test_the_command_shows_the_same(tmp_path: Path, turnout: Any) -> None:
     ]
     result = turnout("survey", path, *options, "--by", "region")
     shown = result.stdout
-    assert shown.count("taken to be public") == 1
+    assert shown.count("treated as public") == 1
     assert "public" not in result.stderr
     assert "3,000 people have an answer in 'vote'" in shown
     assert "region" in shown
@@ -198,7 +198,8 @@ def test_the_tally_of_a_survey_is_read_by_the_other_commands(tmp_path: Path, tur
     again = turnout("survey", path, *options, "-o", target)
     assert again.exit_code == 1
     assert (
-        "is there already: to draw for the same people again spends epsilon again" in again.stderr
+        "already exists; randomizing the same people again would spend epsilon again"
+        in again.stderr
     )
     assert target.read_bytes() == before
     assert turnout("survey", path, *options, "-o", target, "--overwrite").exit_code == 0
@@ -240,7 +241,7 @@ def test_a_joint_table_goes_from_the_columns_to_shares_of_one_among_another(
     assert result.exit_code == 0, result.stderr
     words = " ".join(result.stdout.split())
     assert "people have an answer in 'region', 'vote' together" in words
-    assert "The labels of region, vote are those of the data" in words
+    assert "The labels of region, vote come from the data" in words
     assert "N, no" in words
     expected = tn.survey(path, ["region", "vote"], epsilon=3.0, joint=True, seed=1)
     found = json.loads(
@@ -282,10 +283,10 @@ def test_a_survey_writes_its_page(
     assert "90 % interval" in page
     # Everything that the survey says of itself is on the page or in its own words there.
     notes = page.partition("What else to know")[2]
-    assert "Made with a seed: fit for tests only" in notes
+    assert "Made with a seed: use for tests only" in notes
     again = turnout(*start, "--report", "a.html")
     assert again.exit_code == 1
-    assert "is there already" in again.stderr
+    assert "already exists" in again.stderr
     assert turnout(*start, "--report", "a.html", "--overwrite").exit_code == 0
     assert sorted(working_folder.iterdir()) == [
         working_folder / "a.html",
@@ -326,18 +327,22 @@ def test_aggregators_count_combinations_of_answers(tmp_path: Path, turnout: Any)
     ("options", "code", "message"),
     [
         (("--joint", "vote"), 2, "--joint: names a column twice"),
-        (("-c", "age", "--joint", "region"), 2, "--joint: goes with one --column"),
-        (("--joint", "age", "--mean", "0:100"), 2, "have no bounds or mean"),
-        (("--trust", "aggregators", "-o", "a.tally"), 2, "--output: is for a tally of reports"),
+        (("-c", "age", "--joint", "region"), 2, "--joint: needs exactly one --column"),
+        (("--joint", "age", "--mean", "0:100"), 2, "have no --bounds or --mean"),
+        (("--trust", "aggregators", "-o", "a.tally"), 2, "--output: needs reports"),
         (("--overwrite",), 2, "--overwrite: needs --output or --report"),
         (("--title", "Vote?"), 2, "--title: needs --report"),
         (("--report", "a.pdf"), 2, "a.pdf does not end in .html, .htm"),
-        (("--report", "nowhere/a.html"), 1, "nowhere: no such folder"),
-        (("-o", "a.csv"), 2, "turnout estimate makes a table of it"),
-        (("-o", "a.html"), 2, "turnout report a page"),
-        (("-o", "nowhere/a.tally"), 1, "nowhere: no such folder"),
+        (("--report", "nowhere/a.html"), 1, "nowhere: the folder does not exist"),
+        (("-o", "a.csv"), 2, "turnout estimate turns it into a table"),
+        (("-o", "a.html"), 2, "turnout report into a page"),
+        (("-o", "nowhere/a.tally"), 1, "nowhere: the folder does not exist"),
         (("-o", "."), 1, "a folder; name a file for the tally"),
-        (("-c", "region", "-o", "in.csv"), 1, "no folder, and each column has a tally"),
+        (
+            ("-c", "region", "-o", "in.csv"),
+            1,
+            "is not a folder; with several columns, each one gets its own tally",
+        ),
     ],
 )
 def test_what_cannot_be_written_or_asked_is_refused_before_anything_is_drawn(

@@ -97,7 +97,7 @@ def test_a_file_given_twice_is_refused(tmp_path: Path, turnout: Run) -> None:
     again = tmp_path / "." / "one.parquet"
     result = turnout("tally", one, again, "-o", tmp_path / "all.tally")
     assert result.exit_code == 1
-    assert "given twice" in result.stderr
+    assert "is duplicated" in result.stderr
 
 
 def test_a_broken_file_is_named(tmp_path: Path, turnout: Run) -> None:
@@ -185,7 +185,7 @@ def test_a_copy_of_a_file_of_reports_in_its_folder_is_refused(
     assert result.exit_code == 1
     copy = folder / f"two.{suffix}"
     assert result.stderr.startswith(
-        f"error: {copy}: holds the reports of {one}, or is a copy of it"
+        f"error: {copy}: contains the reports of {one}, or is a copy of it"
     )
     assert not target.exists()
     with pytest.raises(InvalidValueError, match="or is a copy of it"):
@@ -212,7 +212,7 @@ def test_a_copy_of_a_tally_is_refused(tmp_path: Path, turnout: Run, command: str
     target = tmp_path / "all.html"
     result = turnout(command, one, two, "-o", target)
     assert result.exit_code == 1
-    assert f"{two}: has reports that {one} has too" in result.stderr
+    assert f"{two}: contains reports that {one} also contains" in result.stderr
     assert not target.exists()
 
 
@@ -227,7 +227,7 @@ def test_a_sum_beside_one_of_its_parts_is_refused(
     target = tmp_path / "all.html"
     result = turnout(command, two, both, "-o", target)
     assert result.exit_code == 1
-    assert f"{both}: has reports that {two} has too" in result.stderr
+    assert f"{both}: contains reports that {two} also contains" in result.stderr
     assert not target.exists()
 
 
@@ -252,7 +252,7 @@ def test_reports_that_were_tallied_twice_are_refused(tmp_path: Path, turnout: Ru
         assert turnout("tally", reports, "-o", tally).exit_code == 0
     result = turnout("tally", one, two, "-o", tmp_path / "all.tally")
     assert result.exit_code == 1
-    assert f"{two}: has reports that {one} has too" in result.stderr
+    assert f"{two}: contains reports that {one} also contains" in result.stderr
 
 
 def test_tallies_of_nobody_are_no_copies(tmp_path: Path, turnout: Run) -> None:
@@ -308,7 +308,7 @@ def test_no_command_waits_for_a_pipe(tmp_path: Path, turnout: Run, arguments: li
     result = turnout(*(names.get(argument, argument) for argument in arguments))
     writer.cancel()
     assert result.exit_code == 1
-    assert result.stderr == f"error: {pipe}: Not a regular file\n"
+    assert result.stderr == f"error: {pipe}: not a regular file\n"
 
 
 def test_a_tally_beside_its_own_reports_is_refused(tmp_path: Path, turnout: Run) -> None:
@@ -320,7 +320,7 @@ def test_a_tally_beside_its_own_reports_is_refused(tmp_path: Path, turnout: Run)
     target = tmp_path / "both.tally"
     result = turnout("tally", made, one, "-o", target)
     assert result.exit_code == 1
-    assert f"{made}: has reports that {one} has too" in result.stderr
+    assert f"{made}: contains reports that {one} also contains" in result.stderr
     assert not target.exists()
     mixed = turnout("tally", made, two, "-o", target)
     assert mixed.exit_code == 0
@@ -336,6 +336,6 @@ def test_improbable_reports_of_files_are_said(tmp_path: Path, turnout: Run) -> N
     codes = honest.codes.copy()
     codes[:7] = 2**64 - 1
     write_reports(tn.Reports(oracle, tn.Everyone(), codes, 50), path)
-    assert "7 of the files' reports, which count" in turnout("tally", path, "-o", target).stdout
+    assert "7 counted reports" in turnout("tally", path, "-o", target).stdout
     answer = json.loads(turnout("tally", path, "-o", target, "--json").stdout)
     assert answer["improbable"] == 7

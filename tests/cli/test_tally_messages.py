@@ -93,8 +93,8 @@ def test_what_is_refused_repeated_and_improbable_is_counted(tmp_path: Path, turn
     assert tn.Plan.from_dict(answer["plan"]) == plan
     words = " ".join(turnout(*arguments).stdout.split())
     assert "refused 3: 2 malformed, 1 other plan" in words
-    assert "repeated 2, which were sent again and count once" in words
-    assert "improbable 1, " in words
+    assert "repeated 2, sent again; each counts once" in words
+    assert "improbable 1 " in words
     target.unlink()
     result = turnout(*arguments, "--on-bad", "refuse")
     assert result.exit_code == 1
@@ -106,11 +106,11 @@ def test_what_messages_need_is_said(plan_file: Path, tmp_path: Path, turnout: Ru
     day, target = write(tmp_path / "day.jsonl", sent(PLANS["direct"])), tmp_path / "day.tally"
     result = turnout("tally", day, "-o", target)
     assert result.exit_code == 1
-    assert f"{day}: is a file of messages" in result.stderr
+    assert f"{day}: messages need their plan" in result.stderr
     assert "--plan FILE" in result.stderr
     result = turnout("tally", day, "--plan", plan_file, "-o", target)
     assert result.exit_code == 1
-    assert "--nodes must say how many people were asked" in result.stderr
+    assert "pass with --nodes how many people were asked" in result.stderr
     few = turnout("tally", day, "--plan", plan_file, "--nodes", 1, "-o", target)
     assert few.exit_code == 1
     assert "nodes must be at least the number of messages" in few.stderr
@@ -120,7 +120,7 @@ def test_what_messages_need_is_said(plan_file: Path, tmp_path: Path, turnout: Ru
         "no pseudonyms"
         in turnout("tally", day, *whole, "--duplicates", "first", "-o", target).stderr
     )
-    assert "given twice" in turnout("tally", day, day, *whole, "-o", target).stderr
+    assert "is duplicated" in turnout("tally", day, day, *whole, "-o", target).stderr
     assert "is an input" in turnout("tally", day, *whole, "-o", plan_file).stderr
     assert not target.exists()
 
@@ -179,8 +179,8 @@ def test_messages_that_carry_no_groups_are_refused_with_the_way_out(
         "tally", day, "--plan", plan_file, "--nodes", 5, "--group-by", "region", "-o", target
     )
     assert result.exit_code == 1
-    assert "whose plan lists no group 'region'" in result.stderr
-    assert "--by-file makes each file a group" in result.stderr
+    assert "has no group 'region'" in result.stderr
+    assert "Pass --by-file to make each file a group" in result.stderr
     assert not target.exists()
 
 
@@ -270,20 +270,20 @@ def test_the_people_asked_are_said_for_every_day(
     days_of_messages(folder)
     start = ("tally", folder, "--plan", plan_file, "-o", target, "--by-file", "day")
     for options, code, words in (
-        ((), 1, "2026-03-02.jsonl: --nodes must say how many people were asked"),
-        (("--nodes", "2026-03-02=40"), 1, "2026-03-03.jsonl: --nodes must say"),
-        (("--nodes", 40, "--nodes", "2026-03-05=1"), 1, "no group '2026-03-05', but the groups"),
+        ((), 1, "2026-03-02.jsonl: pass with --nodes how many people were asked"),
+        (("--nodes", "2026-03-02=40"), 1, "2026-03-03.jsonl: pass with --nodes"),
+        (("--nodes", 40, "--nodes", "2026-03-05=1"), 1, "no group '2026-03-05'; the groups"),
         (("--nodes", 1), 1, "2026-03-02.jsonl: --nodes must be at least the number of messages"),
         (("--nodes", "many"), 2, "'many' is not a number of people"),
         (("--nodes", -1), 2, "'-1' is not a number of people"),
-        (("--nodes", 1, "--nodes", 2), 2, "says a number twice"),
+        (("--nodes", 1, "--nodes", 2), 2, "repeats a number"),
         (("--nodes", 40, "--on-bad", "refuse"), 1, "2026-03-03.jsonl: messages[1] is no message"),
     ):
         result = turnout(*start, *options)
         assert result.exit_code == code, (options, result.stderr)
         assert words in " ".join(result.stderr.replace("│", "").split()), result.stderr
     result = turnout(*start[:-2], "--nodes", "2026-03-02=40")
-    assert "there is no group '2026-03-02', but no groups" in result.stderr
+    assert "no group '2026-03-02'; the inputs have no groups" in result.stderr
     assert not target.exists()
 
 
@@ -296,4 +296,4 @@ def test_a_folder_with_messages_and_reports_is_refused(
     write_reports(reports, folder / "a.parquet")
     result = turnout("tally", folder, "--plan", plan_file, "--nodes", 40, "-o", target)
     assert result.exit_code == 1
-    assert "holds files of reports and files of messages" in result.stderr
+    assert "contains both report files and message files" in result.stderr

@@ -50,7 +50,7 @@ fn run(arguments: &Arguments) -> Result<(), Refusal> {
     let name = arguments.plan.display();
     let plan = plan(arguments).map_err(|reason| format!("{name}: {reason}"))?;
     let group = match &arguments.group {
-        Some(group) => plan.groups().find(group).ok_or("the group is none of the plan")?,
+        Some(group) => plan.groups().find(group).ok_or("the plan does not list the group")?,
         None => Vec::new(),
     };
     let answers = match &arguments.answer {
