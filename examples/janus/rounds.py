@@ -152,16 +152,17 @@ def run(
         found = [batch(*words)]
         if batches == "leader-selected":
             upload()
-            found.append(batch(*words, "--next"))
+            found.append(batch(*words, "--after", found[0]["batch"]))
     return found
 
 
 def batch(*asked: object) -> dict[str, Any]:
     """Get a batch, and once more: it must be the same."""
     found: dict[str, Any] = json.loads(turnout(*asked, "--json"))
-    again = json.loads(turnout(*(word for word in asked if word != "--next"), "--json"))
-    if again["sums"] != found["sums"]:
-        raise RuntimeError(f"asked again, the sums are {again['sums']}, not {found['sums']}")
+    again = json.loads(turnout(*asked, "--json"))
+    for member in ("batch", "sums"):
+        if again[member] != found[member]:
+            raise RuntimeError(f"asked again, {member} is {again[member]}, not {found[member]}")
     return found
 
 

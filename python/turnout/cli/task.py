@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
@@ -222,9 +223,9 @@ class _Batch:
     ----------
     wait
         Seconds to wait.
-    another
-        Give up the batch that was got before, and ask for the next: of tasks whose leader selects
-        batches.
+    after
+        Give up the batch with this name, and ask for the next: of tasks whose leader selects
+        batches. A result shows the name of its batch.
     start
         The beginning of the batch: of tasks with batches of times.
     end
@@ -232,7 +233,7 @@ class _Batch:
     """
 
     wait: Annotated[float, typer.Option(min=0.0)] = 60.0
-    another: Annotated[bool, typer.Option("--next")] = False
+    after: Annotated[str | None, typer.Option(metavar="BATCH")] = None
     start: Annotated[Any, typer.Option(metavar="TIME", parser=options.moment)] = None
     end: Annotated[Any, typer.Option(metavar="TIME", parser=options.moment)] = None
 
@@ -243,7 +244,16 @@ class _Batch:
             ((self.start is None) != (self.end is None), "--start", "needs --end"),
             (timed and self.start is None, "--start", "this task has batches of times: say which"),
             (not timed and self.start is not None, "--start", "the leader selects the batches"),
-            (timed and self.another, "--next", "the leader of this task selects no batches"),
+            (
+                timed and self.after is not None,
+                "--after",
+                "the leader of this task selects no batches",
+            ),
+            (
+                self.after is not None and re.fullmatch("[0-9a-f]{8}", self.after) is None,
+                "--after",
+                "must be the 8 digits and letters that a result shows as its batch",
+            ),
             (timed and self.start is not None and self.start >= self.end, "--end", "is too early"),
         )
         return (int(self.start.timestamp()), int(self.end.timestamp())) if timed else None
@@ -268,8 +278,8 @@ def result(
     result. A batch is collected once; asking again gives the same result. --report writes a page
     for people, with the sentence to publish.
 
-    --json prints what estimate --json prints, and reports, start, end, sums and guarantee. For
-    numbers it also prints sum: an object with value, low and high.
+    --json prints what estimate --json prints, and batch, reports, start, end, sums and guarantee.
+    For numbers it also prints sum: an object with value, low and high.
 
     [bold]Examples:[/]
 
@@ -277,7 +287,7 @@ def result(
 
         turnout task result task/collector.json --report hours.html --title "How long?"
 
-        turnout task result task/collector.json --next --wait 600 --json
+        turnout task result task/collector.json --after 5f0c82d1 --wait 600
 
     Parameters
     ----------
@@ -300,11 +310,12 @@ def result(
         options.refuse_overwriting_inputs(plot, [file])
     with doing("waiting for the batch"):
         found = Collector(told, ca).collect(
-            seconds=batch.wait, interval=interval, another=batch.another
+            seconds=batch.wait, interval=interval, after=batch.after or ""
         )
     top = None if as_json else listing.top
     wish = Wish("hajek", **vars(intervals), order=listing.order, top=top)
     head = [
+        ("batch", found.batch),
         ("reports", f"{found.reports:,}"),
         ("from", _moment(found.start)),
         ("to", _moment(found.start + found.duration)),
@@ -337,6 +348,7 @@ def _protection(mechanism: Question) -> Sequence[tuple[str, str]]:
 def _facts(found: Collected, mechanism: Question) -> dict[str, Any]:
     promise = mechanism.guarantee
     return {
+        "batch": found.batch,
         "reports": found.reports,
         "start": _moment(found.start),
         "end": _moment(found.start + found.duration),

@@ -166,7 +166,7 @@ class Round:
             return collector.collect(seconds=0.0, **more)
         except tn.errors.ProtocolError:
             self.step()
-        return collector.collect(seconds=0.0, **{**more, "another": False})
+        return collector.collect(seconds=0.0, **more)
 
     def refused(self, role: str) -> dict[str, int]:
         """What an aggregator counted."""

@@ -184,7 +184,7 @@ def test_our_collector_asks_a_leader_of_janus_until_it_has_a_batch(
     assert_are_the_answers("both", collected.sums)
     # A job that was given up is not asked for again: the next has another name.
     with pytest.raises(PeerUnavailableError, match="batchInvalid"):
-        Collector(collector).collect(seconds=0.0, another=True)
+        Collector(collector).collect(seconds=0.0, after=collected.batch)
     assert left == []
 
 

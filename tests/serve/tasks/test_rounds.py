@@ -65,10 +65,51 @@ def test_reports_of_many_jobs_are_one_batch(begin: Callable[..., Round]) -> None
 def test_a_second_batch_needs_no_new_task(begin: Callable[..., Round]) -> None:
     round_ = begin()
     round_.upload(VOTES)
-    assert round_.collect().sums == SUMS
+    first = round_.collect()
+    assert first.sums == SUMS
     round_.upload([2] * 6)
-    assert round_.collect().sums == SUMS
-    assert round_.collect(another=True).sums == (0, 0, 6)
+    assert round_.collect().batch == round_.collect(after="00000000").batch == first.batch
+    second = round_.collect(after=first.batch)
+    assert second.sums == (0, 0, 6)
+    assert second.batch != first.batch
+
+
+def test_a_batch_that_nobody_saw_is_not_given_up(begin: Callable[..., Round]) -> None:
+    """Whoever asks for the next batch may do so again, whatever happened meanwhile."""
+    round_ = begin(noise=True)
+    round_.upload(VOTES)
+    first = round_.collect()
+    for _ in range(3):
+        with pytest.raises(PeerUnavailableError, match="0 of 6 reports are verified"):
+            round_.collect(after=first.batch)
+    round_.upload([2] * 6)
+    # The helper is away after the leader has collected the batch.
+    round_.before = lambda role, method, path: 503 if role == "helper" else None
+    with pytest.raises(PeerUnavailableError, match="helper"):
+        round_.step()
+    with pytest.raises(PeerUnavailableError):
+        round_.collect(after=first.batch)
+    round_.before = lambda role, method, path: None
+    round_.step()
+    # Now the batch is ready, and its result was lost on the way.
+    second = round_.collect(after=first.batch)
+    assert second.reports == 6
+    for more in ({"after": first.batch}, {}):
+        again = round_.collect(**more)
+        assert (again.batch, again.sums) == (second.batch, second.sums)
+
+
+def test_a_batch_that_failed_is_told_and_then_given_up(begin: Callable[..., Round]) -> None:
+    round_ = begin()
+    round_.upload(VOTES)
+    round_.before = lambda role, method, path: 400 if path.endswith("aggregate_shares") else None
+    with pytest.raises(
+        PeerRefusedError, match=r"answers 400.*has no result; ask again for another"
+    ):
+        round_.collect()
+    round_.before = lambda role, method, path: None
+    round_.upload([2] * 6)
+    assert round_.collect().sums == (0, 0, 6)
 
 
 def test_reports_for_janus_have_a_bucket_of_no_vote(begin: Callable[..., Round]) -> None:
@@ -90,9 +131,11 @@ def test_a_batch_after_another_has_a_share_of_another_name(begin: Callable[..., 
         return 405 if role == "helper" and method == "POST" else None
 
     round_.before = refuse
+    last = ""
     for vote in (0, 1):
         round_.upload([vote, vote])
-        found = round_.collect(another=True)
+        found = round_.collect(after=last)
+        last = found.batch
         assert found.sums[vote] == 2
     assert len(set(names)) == 2
 
@@ -413,9 +456,9 @@ def test_a_helper_draws_no_second_noise_for_a_batch(begin: Callable[..., Round])
 def test_a_collection_is_forgotten_and_its_batch_is_not(begin: Callable[..., Round]) -> None:
     round_ = begin(mode="time_interval", users=6)
     round_.upload(VOTES)
-    round_.collect(interval=interval(round_))
+    found = round_.collect(interval=interval(round_))
     with pytest.raises(PeerRefusedError, match="batchOverlap"):
-        round_.collect(interval=interval(round_), another=True)
+        round_.collect(interval=interval(round_), after=found.batch)
 
 
 def test_a_time_is_not_collected_while_reports_of_it_wait(begin: Callable[..., Round]) -> None:

@@ -171,7 +171,8 @@ def test_which_batch_is_wanted_fits_the_task(task: Path, tmp_path: Path) -> None
         (task, times, "the leader selects the batches"),
         (task, times[:2], "needs --end"),
         (tmp_path / "timed", [], "say which"),
-        (tmp_path / "timed", [*times, "--next"], "selects no batches"),
+        (tmp_path / "timed", [*times, "--after", "5f0c82d1"], "selects no batches"),
+        (task, ["--after", "the first"], "must be the 8 digits and letters"),
         (tmp_path / "timed", ["--start", times[3], "--end", times[1]], "too early"),
     ):
         code, _, error = run("task", "result", folder / "collector.json", *words)
@@ -233,7 +234,7 @@ def test_the_result_is_shown_and_given_to_programs(
     assert found["start"] < found["end"]
     code, shown, _ = run("task", "result", tmp_path / "collector.json")
     assert code == 0
-    for word in ("reports", "epsilon 1", "a", "b", "c"):
+    for word in ("reports", found["batch"], "epsilon 1", "a", "b", "c"):
         assert word in shown
 
 

@@ -21,6 +21,9 @@ from turnout.serve.tasks.reading import text_of
 
 _ID_BYTES: Final = 16
 
+#: How many hexadecimal digits the name of a batch has.
+_NAME_DIGITS: Final = 8
+
 #: How Janus answers about a job that was given up.
 _GIVEN_UP: Final = 204
 
@@ -45,6 +48,8 @@ class Collected:
         The sums, with the noise of both aggregators.
     estimate
         The frequencies among the users of the reports, or the mean of their numbers.
+    batch
+        A name of the batch, made of both shares of its sum.
     """
 
     reports: int
@@ -52,6 +57,7 @@ class Collected:
     duration: int
     sums: tuple[int, ...]
     estimate: FrequencyEstimate | MeanEstimate
+    batch: str
 
 
 class Collector:
@@ -70,7 +76,7 @@ class Collector:
         self._leader = Peer(file.task.leader, "leader", file.token, ca)
 
     def collect(
-        self, *, seconds: float, interval: tuple[int, int] | None = None, another: bool = False
+        self, *, seconds: float, interval: tuple[int, int] | None = None, after: str = ""
     ) -> Collected:
         """Ask for a batch, and wait for it.
 
@@ -82,8 +88,9 @@ class Collector:
             The number of seconds to wait.
         interval
             For batches of time intervals: the beginning and the end, in seconds since 1970.
-        another
-            If the leader selects batches: give up the last batch, and ask for the next.
+        after
+            If the leader selects batches: the name of the last batch. It is given up, and the next
+            is asked for. No other batch is given up, so the same call may be repeated.
 
         Raises
         ------
@@ -102,35 +109,50 @@ class Collector:
             units = start, -(-interval[1] // precision) - start
         request = _core.CollectionJobReq.of(units)
         body = request.to_bytes()
-        name = self._name(body)
-        if another:
-            self._leader.checked(self._leader.request("DELETE", self._place(name)))
-            name = self._name(body)
-        place, answer = self._created(name, body, end)
-        data = self._leader.wait_for(place, answer, end)
-        try:
-            return self._opened(request, data)
-        except CorruptDataError as error:
-            raise ProtocolError(
-                f"what the leader gives is not the result of this task: {error}"
-            ) from None
+        while True:
+            place, answer = self._job(body, end)
+            data = self._leader.wait_for(place, answer, end)
+            try:
+                found = self._opened(request, data)
+            except CorruptDataError as error:
+                raise ProtocolError(
+                    f"what the leader gives is not the result of this task: {error}"
+                ) from None
+            if found.batch != after:
+                return found
+            self._give_up(place)
 
     def _place(self, name: bytes = b"") -> str:
         jobs = f"tasks/{self._task.name}/collection_jobs"
         return f"{jobs}/{text_of(name)}" if name else jobs
 
-    def _name(self, body: bytes) -> bytes:
-        """Name the job of a request by the request itself, so that the job is found again.
+    def _job(self, body: bytes, end: float) -> tuple[str, Answer]:
+        """Find the job of a request, or create it.
 
-        Janus does not create a job again that was given up: the next job has another number in its
-        name.
+        Its name is made of the request, so that it is found again. Janus does not create a job
+        again that was given up: the next job has another number in its name. A job that failed is
+        given up once the collector has been told.
         """
         for number in itertools.count():
             text = body + number.to_bytes(4, "big") if number else body
             name = hashlib.sha256(text).digest()[:_ID_BYTES]
-            if self._leader.request("GET", self._place(name)).status != _GIVEN_UP:
-                return name
+            place = self._place(name)
+            answer = self._leader.request("GET", place)
+            if answer.status == _GIVEN_UP:
+                continue
+            try:
+                return place, self._leader.checked(answer)
+            except PeerUnavailableError:
+                return self._created(name, body, end)
+            except PeerRefusedError as error:
+                self._give_up(place)
+                raise PeerRefusedError(
+                    f"{error}. This batch has no result; ask again for another", error.kind
+                ) from None
         raise AssertionError
+
+    def _give_up(self, place: str) -> None:
+        self._leader.checked(self._leader.request("DELETE", place))
 
     def _created(self, name: bytes, body: bytes, end: float) -> tuple[str, Answer]:
         """Create a job; try again while the leader refuses it for lack of reports."""
@@ -164,4 +186,7 @@ class Collector:
         if reports > question.users:
             question = replace(question, users=reports)
         estimate = question.estimate(np.array(sums), received=reports)
-        return Collected(reports, start * precision, duration * precision, tuple(sums), estimate)
+        batch = hashlib.sha256(b"".join(shares)).hexdigest()[:_NAME_DIGITS]
+        return Collected(
+            reports, start * precision, duration * precision, tuple(sums), estimate, batch
+        )
