@@ -414,3 +414,19 @@ def test_times_bins_and_ordered_labels_are_stated(
         assert message in refused(turnout("sample", source, *options, *more), 2)
     alone = ("-c", "age", "-m", "density", "--bounds", "age=17:91", "-e", 1, "--bins", "age=5")
     assert "--bins: is for --method table" in refused(turnout("sample", source, *alone), 2)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_large_whole_numbers_may_be_real_or_whole(
+    tmp_path: Path, turnout: Run, suffix: str
+) -> None:
+    source = written(tmp_path, suffix, big=[2**60 + 2**54 + 1, 2**61 - 1, 2**62 - 3] * 20)
+    options = ("sample", source, "-c", "big", "--rows-are", "who", "-e", 40, "--records", 1)
+    for bounds, kind in ((f"{2**60}:{2**62}", int), (f"{2**60}.0:{2**62}", float)):
+        result = turnout(*options, "--bounds", f"big={bounds}", "--json")
+        drawn = json.loads(result.stdout)["records"]
+        assert [type(row["big"]) for row in drawn] == [kind] * 3
+        # Of one column and 16 cells any other one has a chance of about e^-37.
+        assert drawn[0]["big"] > 2**61 + 2**60 > drawn[2]["big"]
+    said = refused(turnout(*options, "--bounds", f"big={2**60}:{2**62 + 1}"), 2)
+    assert "'big' must have whole numbers from -2^62 to 2^62; bounds with a point ask" in said

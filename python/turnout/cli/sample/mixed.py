@@ -324,7 +324,7 @@ def _moment(value: Any, kind: str) -> Any:
 
 
 def _read(value: Any, part: Column) -> Any:
-    """Read a number, a day or a time, or return None. A whole number becomes an integer."""
+    """Read a number, a day or a time, or return None. Of a column of whole numbers it is one."""
     if isinstance(value, bool):
         return None
     if part.arrow_type in _MOMENTS:
@@ -333,5 +333,7 @@ def _read(value: Any, part: Column) -> Any:
         if _WHOLE.fullmatch(value) and not isinstance(part, NumberColumn):
             return int(value)
         value = parse_label(value, "number")
-    whole = isinstance(value, float) and value.is_integer()
-    return int(value) if whole and not isinstance(part, NumberColumn) else value
+    if isinstance(part, NumberColumn):
+        # Arrow takes no large integer as a real number.
+        return value if value is None or isinstance(value, str) else float(value)
+    return int(value) if isinstance(value, float) and value.is_integer() else value

@@ -16,7 +16,7 @@ from turnout.cli import options
 from turnout.cli.columns import by_column
 from turnout.cli.numbers import read_bounds
 from turnout.cli.question import Labels
-from turnout.samplers.tables.columns import MOST_CELLS
+from turnout.samplers.tables.columns import LARGEST_WHOLE, MOST_CELLS
 
 Assumption = Literal["one-value"]
 Method = Literal["density", "minimax", "randomized-response", "mollifier", "table"]
@@ -36,7 +36,7 @@ _REF: Final = "--reference"
 #: How files of references end that people reported: others hold public rows.
 COLLECTED: Final = ".json"
 
-_WHOLE: Final = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
+_WHOLE: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
 _TIME: Final = r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2})?"
 _TIMES: Final = re.compile(f"({_TIME}):({_TIME})", re.ASCII)
 _DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
@@ -187,6 +187,15 @@ class Wanted:
                 self.missing not in (None, "drop", KEPT),
                 "--missing",
                 f"is drop or {KEPT} for --method {TABLE}",
+            ),
+            *(
+                (
+                    any(isinstance(end, int) and abs(end) > LARGEST_WHOLE for end in ends),
+                    "--bounds",
+                    f"{name!r} must have whole numbers from -2^62 to 2^62; bounds with a point ask "
+                    f"for real numbers, as in {name}=0.0:1e20",
+                )
+                for name, ends in self.ranges.items()
             ),
             *(
                 (name not in self.labels, "--ordered", f"{name!r} needs --labels {name}=A,B,C")

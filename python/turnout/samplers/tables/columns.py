@@ -28,7 +28,7 @@ BINS: Final = 16
 MOST_CELLS: Final = 2**12
 
 #: Whole numbers of Arrow's int64, with room for differences.
-_LARGEST: Final = 2**62
+LARGEST_WHOLE: Final = 2**62
 
 _EPOCH: Final = datetime.datetime(1970, 1, 1)
 
@@ -432,7 +432,7 @@ def _labelled(name: str, argument: str, given: Any, *, missing: bool, ordered: b
         raise InvalidValueError(
             f"{argument} must have from 2 to {MOST_CELLS:,} labels, got {len(labels):,}"
         )
-    if kinds == {int} and max(map(abs, labels)) > _LARGEST:
+    if kinds == {int} and max(map(abs, labels)) > LARGEST_WHOLE:
         raise _arguments.invalid(f"the labels of {argument} must be within 2^62", given)
     return LabelColumn(name, missing, tuple(labels), ordered)
 
@@ -455,8 +455,14 @@ def _bounded(name: str, argument: str, given: Any, bins: Any, missing: bool) -> 
             raise _arguments.invalid(f"{expected}, and finite", given)
         return NumberColumn(name, missing, low, high, wanted or BINS)
     first, last = (whole_of(bound, unit) for bound in given)
-    if first is None or last is None or not -_LARGEST <= first < last <= _LARGEST:
+    if first is None or last is None or not first < last:
         raise _arguments.invalid(expected, given)
+    if max(-first, last) > LARGEST_WHOLE:
+        raise _arguments.invalid(
+            f"the bounds of {argument} must be from -2^62 to 2^62; floats as bounds ask for real "
+            "numbers",
+            given,
+        )
     cells = min(wanted or BINS, last - first + 1)
     return WholeColumn(name, missing, first, last, cells, unit)
 
