@@ -62,7 +62,7 @@ PEOPLE = [frame(records) for records in RECORDS]
 def exponential_above(epsilon: float) -> Fraction:
     """A number just below e^epsilon, proven by a partial sum."""
     x = Fraction(epsilon)
-    return sum((x**power / math.factorial(power) for power in range(80)), start=Fraction(0))
+    return sum((x**power / math.factorial(power) for power in range(120)), start=Fraction(0))
 
 
 def law_of(sampler: Any) -> list[Fraction]:
@@ -75,7 +75,7 @@ def largest_ratio(laws: list[list[Fraction]]) -> Fraction:
     return max(max(masses) / min(masses) for masses in zip(*laws, strict=True))
 
 
-@pytest.mark.parametrize("epsilon", [0.25, 1.0, 2.0, 4.0, 9.0])
+@pytest.mark.parametrize("epsilon", [0.25, 1.0, 2.0, 4.0, 9.0, 20.0])
 @pytest.mark.parametrize(
     ("reference", "records", "method"),
     [
@@ -99,7 +99,7 @@ def test_no_two_tables_are_told_apart_where_all_combinations_are_weighed(
     largest = largest_ratio(laws)
     assert largest <= before <= exponential_above(epsilon)
     # The samplers do learn: some laws differ by most of what is allowed.
-    assert math.log(largest) > 0.75 * epsilon
+    assert math.log(largest) > 0.7 * epsilon
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 2.0, 6.0])

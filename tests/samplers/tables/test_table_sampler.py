@@ -106,6 +106,23 @@ def test_few_records_and_combinations_take_the_minimax_law() -> None:
     assert np.exp(one.score(mine)) == pytest.approx(np.exp(2.0) / (np.exp(2.0) + 3), rel=1e-9)
 
 
+@pytest.mark.parametrize("public", [False, True])
+def test_a_large_epsilon_leaves_little_of_the_reference(public: bool) -> None:
+    columns = {"a": list(range(6)), "b": list(range(6)), "c": list(range(6))}
+    generator = np.random.default_rng(3)
+    table = pl.DataFrame(dict(zip("abc", generator.integers(0, 6, (3, 900)), strict=True)))
+    mine = pl.DataFrame({"a": [1, 2, 2], "b": [3, 3, 4], "c": [5, 5, 5]})
+    apart = []
+    for epsilon in (6.0, 12.0):
+        sampler = TableSampler(epsilon, columns, reference=table if public else None).fit(mine)
+        masses = np.array(sampler._weights, float).reshape(6, 6, 6) / sampler._weights.sum()
+        of_c = masses.sum(axis=(0, 1))
+        apart.append(1.0 - of_c[5])
+        assert masses.sum() == pytest.approx(1.0)
+    # A fixed tenth of the reference would be 1/12 of the draws.
+    assert apart[1] < 0.02 < apart[0]
+
+
 def test_a_draw_is_paid_for_once() -> None:
     with pytest.raises(NotFittedError):
         TableSampler(1.0, SMALL).sample(1)
@@ -145,6 +162,7 @@ def test_a_hundred_million_combinations_need_no_list_of_them() -> None:
         ({"age": (3, 1)}, "low < high"),
         ({"age": (1, 2, 3)}, "low < high"),
         ({"age": (0.0, float("nan"))}, "finite"),
+        ({"age": (0, 2**62 + 1)}, r"must be from -2\^62 to 2\^62; floats as bounds ask"),
         ({"age": (0.0, float("inf"))}, "finite"),
         ({"age": (1, datetime.date(2020, 1, 1))}, "of one type"),
         ({"age": (False, True)}, "of one type"),

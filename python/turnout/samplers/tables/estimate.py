@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -10,8 +11,8 @@ from turnout._types import Floats, Integers
 from turnout.samplers.tables.columns import Column
 from turnout.samplers.tables.reference import CellReference
 
-#: The share of the reference in a column of the product, and in one of a record's surroundings.
-_PRODUCT, _RECORD = 0.1, 0.5
+#: The largest share of the reference in a column.
+_MOST_OF_REFERENCE = 0.1
 
 #: What a neighbour of an ordered cell gets, relative to it, and so on.
 _NEIGHBOUR = 0.1
@@ -27,7 +28,8 @@ class CellEstimate:
     reference's. The other is the mean over records of a product of *surroundings*: the record's own
     value in a column, or with a fixed share a value of the reference. With a uniform reference, the
     product alone is best. With a reference that already has the pairs of columns, both parts in
-    equal shares are best.
+    equal shares are best. The share of the reference is the same in both parts. It is no more than
+    the band needs.
 
     Parameters
     ----------
@@ -37,6 +39,8 @@ class CellEstimate:
         The person's codes, of shape (n, d).
     pairs
         Whether both parts are used.
+    epsilon
+        Privacy of one draw.
     """
 
     def __init__(
@@ -46,7 +50,9 @@ class CellEstimate:
         records: Integers,
         *,
         pairs: bool,
+        epsilon: float,
     ) -> None:
+        share = _share_of_reference(epsilon)
         self.reference = reference
         places = np.linspace(0, len(records) - 1, min(len(records), _MOST)).astype(np.int64)
         self.records = records[places] if pairs else None
@@ -55,8 +61,8 @@ class CellEstimate:
         for column, codes, shares in zip(columns, records.T, reference.marginals, strict=True):
             near = _near(column, shares)
             own = np.bincount(codes, minlength=column.cells) / len(records)
-            self.product.append(np.log(own @ _tilted(near)))
-            self.surroundings.append(np.log((1.0 - _RECORD) * near + _RECORD))
+            self.product.append(np.log(own @ _tilted(near, share)))
+            self.surroundings.append(np.log(_tilted(near, share)))
 
     def ratios(self, codes: Integers) -> Floats:
         """Return the log-density relative to the reference, up to a constant, at rows of codes."""
@@ -87,13 +93,18 @@ class CellEstimate:
         return result
 
 
-def tilts_of(column: Column, shares: Floats) -> Floats:
+def tilts_of(column: Column, shares: Floats, epsilon: float) -> Floats:
     """Return a column's part of the product over the reference, for records in each cell (rows)."""
-    return _tilted(_near(column, shares))
+    return _tilted(_near(column, shares), _share_of_reference(epsilon))
 
 
-def _tilted(near: Floats) -> Floats:
-    return (1.0 - _PRODUCT) * near + _PRODUCT
+def _share_of_reference(epsilon: float) -> float:
+    """Return the share of the reference in a column: what the band keeps of it, if that is less."""
+    return min(_MOST_OF_REFERENCE, math.exp(-epsilon / 2.0))
+
+
+def _tilted(near: Floats, share: float) -> Floats:
+    return (1.0 - share) * near + share
 
 
 def _near(column: Column, shares: Floats) -> Floats:

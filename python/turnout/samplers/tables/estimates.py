@@ -15,7 +15,7 @@ from turnout._types import Floats, Integers
 from turnout.collecting.intervals import StatisticModel, critical_value, exact_interval
 from turnout.samplers.tables.columns import table_codes
 from turnout.samplers.tables.deconvolution import Weights, laws_of_values, weights_of
-from turnout.samplers.tables.estimate import CellEstimate, tilts_of
+from turnout.samplers.tables.estimate import tilts_of
 from turnout.samplers.tables.frames import read_frame
 from turnout.samplers.tables.identified import ClippedBounds, TiltedBounds, nothing_known
 from turnout.samplers.tables.sampler import TableSampler, combinations
@@ -189,12 +189,7 @@ def _undone(sampler: TableSampler, codes: Integers) -> list[ColumnEstimate]:
         with np.errstate(divide="ignore"):
             ratios = np.log(np.eye(len(every)))
     else:
-        pairs = public.reference.learned
-        estimates = (
-            CellEstimate(public.columns, public.reference, value[None], pairs=pairs)
-            for value in every
-        )
-        ratios = np.array([estimate.ratios(every) for estimate in estimates])
+        ratios = np.array([public.estimate(value[None]).ratios(every) for value in every])
     found = weights_of(laws_of_values(law, ratios), every, public.shape, len(codes))
     places = np.ravel_multi_index(tuple(codes.T), public.shape)
     result: list[ColumnEstimate] = []
@@ -221,7 +216,7 @@ def _bounded(sampler: TableSampler, codes: Integers, *, said: bool) -> list[Colu
             bounds = ClippedBounds(np.bincount(every, least, column.cells).astype(np.float64))
             why = "clipped"
         elif not public.reference.learned:
-            bounds = TiltedBounds(own, tilts_of(column, own), public.epsilon)
+            bounds = TiltedBounds(own, tilts_of(column, own, public.epsilon), public.epsilon)
             why = "tilted"
         shares = np.bincount(codes[:, place], minlength=column.cells) / len(codes)
         because = _WIDE[why] + (_NOT_LISTED if said else "")

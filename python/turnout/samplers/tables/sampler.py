@@ -381,7 +381,13 @@ class _Public:
 
     def estimate(self, codes: Integers) -> CellEstimate:
         """Estimate the density of a person's records."""
-        return CellEstimate(self.columns, self.reference, codes, pairs=self.reference.learned)
+        return CellEstimate(
+            self.columns,
+            self.reference,
+            codes,
+            pairs=self.reference.learned,
+            epsilon=self.epsilon,
+        )
 
     def weights(self, method: str, law: FiniteLaw, codes: Integers) -> Unsigned:
         """Return the weights of all combinations for a person's records."""
