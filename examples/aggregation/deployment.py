@@ -19,7 +19,7 @@ from turnout.distributed import Party, Role, Round, TwoStageSampling
 HERE = Path(__file__).parent
 
 #: For how many seconds a process may say nothing; generous, for machines under load.
-_PATIENCE = 120.0
+_PATIENCE = 600.0
 
 
 class Process:

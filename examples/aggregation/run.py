@@ -175,7 +175,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         begun = time.perf_counter()
         patience = ["--connect-within", 2 if given.kill_aggregator else 10]
-        patience += ["--finish-within", 5 if given.kill_aggregator else 60]
+        patience += ["--finish-within", 5 if given.kill_aggregator else 600]
         deployment = Deployment(
             Round.start(mechanism), answers, Path(folder), tls=given.tls, options=patience
         )

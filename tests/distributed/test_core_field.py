@@ -252,7 +252,7 @@ def test_threads_may_share_a_sum() -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(timeout=60)
+        thread.join()
     assert total.count == 80
     assert set(total.finish().tolist()) == {80}
 

@@ -190,3 +190,37 @@ def test_devices_that_leave_after_their_sets_are_left_out_or_named(
     assert all(isinstance(end, MissingPartyError) for end in ends[1:])
     with pytest.raises(MissingPartyError):
         server.estimate()
+
+
+def test_an_election_that_begins_within_a_step_has_all_of_its_time(
+    sockets: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    round_ = Round.start(TwoStageSampling(2, 4, reported=2, rate=0.5, floor=2, elected=2))
+    role: Any = round_.reporting_server()
+    for index in range(4):
+        for message in round_.user(index).report(0):
+            role.receive(message.to_bytes())
+    role.close()
+
+    async def main() -> list[float]:
+        loop, closed = asyncio.get_running_loop(), []
+        station = Station([role], {})
+
+        def close() -> list[Message]:
+            closed.append(loop.time() - begun)
+            if len(closed) == 2:
+                station.give_up()
+            return []
+
+        def elect() -> None:
+            role._number += 1
+            station._wake()
+
+        monkeypatch.setattr(role, "close", close)
+        begun = loop.time()
+        loop.call_later(8, elect)
+        with pytest.raises(MissingPartyError):
+            await station.finish(within=100, step_within=10)
+        return closed
+
+    assert sockets.run(main()) == pytest.approx([18, 28], abs=0.1)

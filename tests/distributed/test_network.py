@@ -80,7 +80,7 @@ class Line:
             for entry in book
             if (entry["role"], entry["first"]) == (party.role, party.index)
         )
-        self.socket = socket.create_connection((address[0], address[1]), timeout=60)
+        self.socket = socket.create_connection((address[0], address[1]), timeout=600)
 
     def send(self, content: bytes) -> Any:
         """Send a frame, and read what is said of it."""
@@ -259,7 +259,7 @@ def test_the_example_runs(options: tuple[str, ...], delta: str) -> None:
 
     command = [sys.executable, str(EXAMPLE / "run.py"), "--users", "200", *options]
     finished = subprocess.run(
-        command, capture_output=True, text=True, encoding="utf-8", timeout=200, check=False
+        command, capture_output=True, text=True, encoding="utf-8", timeout=600, check=False
     )
     assert finished.returncode == 0, finished.stderr
     assert finished.stderr == ""

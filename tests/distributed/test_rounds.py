@@ -100,7 +100,7 @@ def test_the_number_of_threads_changes_nothing() -> None:
             capture_output=True,
             text=True,
             check=True,
-            timeout=120,
+            timeout=600,
         )
         found.add(done.stdout)
     (printed,) = found

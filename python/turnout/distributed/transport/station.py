@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import hashlib
 import secrets
 import ssl
@@ -442,15 +443,24 @@ class Station:
         if step_within is not None:
             step = _arguments.seconds("step_within", step_within)
         while not (self._given_up or self._finished) and loop.time() < deadline:
-            ends = min(deadline, loop.time() + step)
-            await self._until(lambda: self._given_up or self._finished, ends)
-            if not self._finished and not self._given_up and ends < deadline:
+            # Another election that begins meanwhile has all of the time.
+            begun, ends = self._steps, min(deadline, loop.time() + step)
+            await self._until(functools.partial(self._moved_on, begun), ends)
+            if ends < deadline and not self._moved_on(begun):
                 self._go_on()
         self._raise_failure()
         if not self._finished:
             self._lose()
         last = min(deadline, loop.time() + self._connect_within)
         await self._until(lambda: not self._deliveries.waiting, last)
+
+    @property
+    def _steps(self) -> list[object]:
+        """Where the roles are that can continue without the missing parties."""
+        return [role._stage for role in self._roles.values() if role._closes_again]
+
+    def _moved_on(self, begun: list[object]) -> bool:
+        return self._given_up or self._finished or self._steps != begun
 
     def _go_on(self) -> None:
         """Continue without the missing parties, for roles that can."""
