@@ -42,6 +42,7 @@ import turnout as tn
 import turnout.accounting as ta
 import turnout.distributed as td
 from turnout._arrays import read_archive, read_array
+from turnout.accounting import registry
 from turnout.collecting import plan_file
 from turnout.collecting.report_files import read_reports, write_reports
 from turnout.collecting.report_files.header import Groups, Header, PartFacts
@@ -129,6 +130,19 @@ AGGREGATIONS: list[Any] = [
     td.NoisyAggregation(3, users=2, parties=2, epsilon=1.0),
     td.SamplingAggregation(2, users=4, parties="users", rate=0.9, dummies=5),
     td.TwoStageSampling(2, users=4, reported=1, rate=0.5, floor=2),
+]
+PROVEN = [td.VerifiedAggregation(3, users=9, epsilon=1.0), td.VerifiedSum((0, 9), 9, epsilon=1.0)]
+MECHANISMS: list[ta.Mechanism] = [
+    ta.RandomParticipation(0.001, 0.1, local_size=30, noise_multiplier=2.5),
+    ta.FixedSizeBatches(10, 300, 1.5),
+    ta.ShuffledBatches(30, 1.5),
+    ta.RandomCheckIns(0.25, 30, 1.5),
+    ta.CountSampling(0.3, 12),
+    ta.SampleAndThreshold(0.25, 20),
+    ta.SummedDiscreteGaussianNoise(0.2, pieces=90),
+    ta.NoisySums("discrete_gaussian", 2.5, rate=0.3, largest=4),
+    ta.TwoStageCountSampling(0.3, 20, 5, gamma=2.5, floor=12, dummies=3),
+    ta.Shuffled(tn.DirectEncoding(0.5, 7), 10, tn.Bernoulli(0.3)),
 ]
 ROUND = td.Round.start(AGGREGATIONS[0])
 SEARCH = HeavyHitters(4.0, bits=6, step=1, oracle="direct_encoding").rounds()
@@ -397,6 +411,14 @@ DECODERS: dict[str, Decoder] = {
     "training": described(SGD_PLAN, RandomParticipationSGD.from_dict),
     "structure": described(STRUCTURE, Structure.from_dict),
     "mean": described(MEAN, type(MEAN).from_dict),
+    **{
+        f"mechanism {type(mechanism).__name__}": described(mechanism, registry.mechanism_from_dict)
+        for mechanism in MECHANISMS
+    },
+    **{
+        f"aggregation {mechanism.name}": described(mechanism, td.mechanism_from_dict)
+        for mechanism in (*AGGREGATIONS, *PROVEN)
+    },
     **{oracle.name: described(oracle, FrequencyOracle.from_dict) for oracle in OTHERS},
     "report header": Decoder(
         HEADER.to_text().encode(),

@@ -8,7 +8,9 @@ be written, and reads as the same. ``decoders.py`` is the table, ``corpus`` what
 
 from __future__ import annotations
 
+import contextlib
 import json
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -72,6 +74,61 @@ def test_what_is_nested_at_any_depth_is_one_error(name: str, depth: int) -> None
     decoder = decoders.DECODERS[name]
     for body in decoding.deep(json.loads(decoder.content), depth):
         assert decoding.broken_word(decoder, decoder.sealed(body)) is None, body[:300]
+
+
+def numbers_of(document: Any) -> list[list[tuple[Any, ...]]]:
+    """Where a document has numbers: each place alone, and all places of the same number."""
+    same: dict[float, list[tuple[Any, ...]]] = {}
+    for place in decoding.places(document):
+        value = decoding.value_at(document, place)
+        if type(value) in (int, float):
+            same.setdefault(value, []).append(place)
+    return [[place] for group in same.values() for place in group] + [
+        group for group in same.values() if len(group) > 1
+    ]
+
+
+class Peak:
+    """The memory that a process took up at most since this began, where the system says it."""
+
+    def __init__(self) -> None:
+        with contextlib.suppress(OSError):
+            Path("/proc/self/clear_refs").write_text("5", "ascii")
+        self._before = self._now()
+
+    @staticmethod
+    def _now() -> int:
+        with contextlib.suppress(OSError):
+            return 2**10 * int(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0])
+        return 0
+
+    def added(self) -> int:
+        return self._now() - self._before
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_reading_costs_by_the_size_of_a_document_not_by_its_numbers(name: str) -> None:
+    decoder = decoders.DECODERS[name]
+    document = json.loads(decoder.content)
+    decoder.read(decoder.sealed(decoder.content))
+    for places in numbers_of(document):
+        for number in (10**6, 2**24, 2**31 - 1, 2**53):
+            stated = document
+            for place in places:
+                stated = decoding.replaced(stated, place, number)
+            data = decoder.sealed(decoding.canonical(stated))
+            whole = Peak()
+            tracemalloc.start()
+            try:
+                with contextlib.suppress(TurnoutError):
+                    decoder.read(data)
+                peak = tracemalloc.get_traced_memory()[1]
+            finally:
+                tracemalloc.stop()
+            # What Python and NumPy take; then the core too, where the functions of a sketch, a
+            # million at most, take 20 MB.
+            assert peak < 2**21, (places, number)
+            assert whole.added() < 2**26, (places, number)
 
 
 @pytest.mark.parametrize("name", decoders.DECODERS)

@@ -133,6 +133,13 @@ impl Noise {
         }
     }
 
+    fn check(self) -> crate::Result<()> {
+        match self {
+            Self::DiscreteLaplace { scale } => DiscreteLaplace::new(scale).map(drop),
+            Self::DiscreteGaussian { variance } => DiscreteGaussian::new(variance).map(drop),
+        }
+    }
+
     /// What a number is beyond with a chance below `e^-99`.
     fn reach(self) -> f64 {
         match self {
@@ -375,12 +382,24 @@ impl Prio3 {
         reports: u64,
         streams: &S,
     ) -> Result<Vec<u8>> {
+        self.check_noise(noise, reports)?;
         let numbers = noise.draw(self.output_length(), streams)?;
+        self.engine.shift(aggregate_share, &numbers)
+    }
+
+    /// Checks what [`Prio3::add_noise`] says of noise, without drawing any.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Wraps`] if the sum may not fit into the field; [`Error::Core`] if a parameter of
+    /// the noise is out of range.
+    pub fn check_noise(&self, noise: Noise, reports: u64) -> Result<()> {
+        noise.check()?;
         let sums = reports as f64 * self.measure.largest() as f64;
         if sums + f64::from(self.aggregators) * noise.reach() > self.modulus() as f64 / 2.01 {
             return Err(Error::Wraps { reports });
         }
-        self.engine.shift(aggregate_share, &numbers)
+        Ok(())
     }
 
     /// Adds up the aggregate shares of all aggregators, in any order.

@@ -325,23 +325,31 @@ impl Prio3 {
         reports: u64,
         seed: Option<Seed>,
     ) -> Result<Bytes<'py>> {
-        let noise = match noise {
-            "discrete_laplace" => Noise::DiscreteLaplace { scale: parameter },
-            "discrete_gaussian" => Noise::DiscreteGaussian { variance: parameter },
-            _ => {
-                let message = "noise must be \"discrete_laplace\" or \"discrete_gaussian\"";
-                return Err(Failure::Value(message.to_owned()));
-            }
-        };
+        let noise = noise_of(noise, parameter)?;
         let streams = streams(seed)?;
         let add = || Ok(self.0.add_noise(aggregate_share, noise, reports, &streams));
         Ok(PyBytes::new(py, &run(py, add)??))
+    }
+
+    fn check_noise(&self, noise: &str, parameter: f64, reports: u64) -> Result<()> {
+        Ok(self.0.check_noise(noise_of(noise, parameter)?, reports)?)
     }
 
     #[expect(clippy::needless_pass_by_value, reason = "pyo3 makes the list")]
     fn unshard(&self, aggregate_shares: Vec<Bytes<'_>>) -> Result<Vec<i128>> {
         let shares: Vec<&[u8]> = aggregate_shares.iter().map(PyBytesMethods::as_bytes).collect();
         Ok(self.0.unshard(&shares)?)
+    }
+}
+
+fn noise_of(law: &str, parameter: f64) -> Result<Noise> {
+    match law {
+        "discrete_laplace" => Ok(Noise::DiscreteLaplace { scale: parameter }),
+        "discrete_gaussian" => Ok(Noise::DiscreteGaussian { variance: parameter }),
+        _ => {
+            let message = "noise must be \"discrete_laplace\" or \"discrete_gaussian\"";
+            Err(Failure::Value(message.to_owned()))
+        }
     }
 }
 

@@ -166,6 +166,15 @@ def test_what_is_no_task_file_is_refused(task: Path, change: str) -> None:
         assert secret in ("AAAA", "a b") or str(secret) not in str(caught.value)
 
 
+def test_a_question_of_more_answers_than_prio3_counts_is_refused(task: Path) -> None:
+    path = task / "client.json"
+    found = json.loads(path.read_text())
+    found["question"].update(domain={"integers": 2**24}, none_counted=True)
+    path.write_text(json.dumps(found))
+    with pytest.raises(CorruptDataError, match=r"client\.json: question: length must be"):
+        ClientFile.read(path)
+
+
 def test_a_later_version_is_named(task: Path) -> None:
     path = task / "leader.json"
     path.write_text(path.read_text().replace('"version": 1', '"version": 2'))

@@ -137,7 +137,7 @@ class AggregatorFile(TaskFile):
         noise = given.take("noise", lambda value: None if value is None else Noise.from_dict(value))
         if noise is not None:
             try:
-                noise.added_to(task, task.prio3.aggregate([]), 0)
+                noise.check(task)
             except InvalidValueError as error:
                 raise CorruptDataError(f"noise: {error}") from None
         return {
@@ -358,7 +358,11 @@ def _question(task: Task, given: Members) -> Question:
     found = given.take("question", lambda value: rebuilt(value, _QUESTIONS))
     if found.aggregators != 2:
         raise CorruptDataError("question must be of two aggregators")
-    if task.vdaf != Vdaf.of(found._prio3):
+    try:
+        vdaf = Vdaf.of(found._prio3)
+    except InvalidValueError as error:
+        raise CorruptDataError(f"question: {error}") from error
+    if task.vdaf != vdaf:
         raise CorruptDataError(
             "question is of another task: the vdaf of the task measures something else"
         )

@@ -153,6 +153,10 @@ class Noise:
         """Add fresh noise to an aggregate share."""
         return task.prio3.add_noise(share, self.law, self.parameter, reports, None)
 
+    def check(self, task: Task) -> None:
+        """Refuse noise that cannot be drawn, or that the sums of the task may not hold."""
+        task.prio3.check_noise(self.law, self.parameter, 0)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the members as JSON values."""
         return {"law": self.law, "parameter": self.parameter}

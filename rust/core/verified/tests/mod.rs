@@ -335,10 +335,15 @@ fn noise_that_may_wrap_is_refused() {
     let (noise, streams) = (Noise::DiscreteLaplace { scale: 1.0 }, AesStreams::from_seed(1));
     let zero = sum.aggregate_init();
     assert!(sum.add_noise(&zero, noise, 1, &streams).is_ok());
+    assert_eq!(sum.check_noise(noise, 1), Ok(()));
     let refused = sum.add_noise(&zero, noise, 2, &streams);
     assert_eq!(refused, Err(Error::Wraps { reports: 2 }));
-    let out = Noise::DiscreteLaplace { scale: 0.0 };
-    assert!(matches!(sum.add_noise(&zero, out, 1, &streams), Err(Error::Core(_))));
+    assert_eq!(sum.check_noise(noise, 2), Err(Error::Wraps { reports: 2 }));
+    for out in [Noise::DiscreteLaplace { scale: 0.0 }, Noise::DiscreteGaussian { variance: 1e300 }]
+    {
+        assert!(matches!(sum.add_noise(&zero, out, 1, &streams), Err(Error::Core(_))));
+        assert!(matches!(sum.check_noise(out, 1), Err(Error::Core(_))));
+    }
     // 2^64 - 2^32 + 1, and the one of 128 bits in the draft.
     assert_eq!(sum.modulus(), 18_446_744_069_414_584_321);
     let field = 340_282_366_920_938_462_946_865_773_367_900_766_209;
