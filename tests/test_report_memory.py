@@ -28,9 +28,10 @@ from turnout._seal import new_placeholder, seal_file, verify_seal
 from turnout.collecting.report_files import MAX_MEMORY, ReportFile, read_reports, write_reports
 from turnout.collecting.report_files.containers import message_bytes, open_container
 from turnout.collecting.report_files.header import Groups
+from turnout.collecting.report_files.reading import most_memory
 from turnout.collecting.report_files.writing import ReportWriter
 from turnout.errors import CorruptDataError, InvalidValueError, MemoryLimitError
-from turnout.pipeline import open_reports
+from turnout.pipeline import open_reports, scan
 
 UNARY = tn.SymmetricUnaryEncoding(1.0, 2**15)
 ROW = 2**15 // 8
@@ -167,6 +168,35 @@ def test_a_page_that_is_large_when_it_is_no_longer_compressed_is_refused(tmp_pat
     with pytest.raises(MemoryLimitError, match="a block of 12,288,000 bytes"):
         open_reports(path).tally(max_memory=2 * 10**6)
     assert open_reports(path).tally(max_memory=2 * 10**7).received == 3000
+
+
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+def test_a_page_of_answers_that_is_large_when_it_is_no_longer_compressed_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str
+) -> None:
+    path = tmp_path / "a.parquet"
+    pq.write_table(
+        pa.table({"a": ["no"] * 100_000, "b": ["no"] * 100_000}),
+        path,
+        compression="zstd",
+        use_dictionary=["b"],
+        data_page_size=2**30,
+        write_batch_size=100_000,
+        data_page_version=version,
+    )
+    assert path.stat().st_size < 12_000
+    oracle = tn.DirectEncoding(1.0, ["no", "yes"])
+    monkeypatch.setattr(most_memory, "__defaults__", (100_000,))
+    with (
+        arrow_within(400_000),
+        pytest.raises(MemoryLimitError, match=r"of column 'a' has 1\d\d,\d* bytes") as no,
+    ):
+        oracle.collect(scan(path, "a"))
+    assert os.fspath(path) in str(no.value)
+    # Columns that nobody reads may be of any size, and what is within the limit is read.
+    assert oracle.collect(scan(path, "b")).nodes == 100_000
+    monkeypatch.setattr(most_memory, "__defaults__", (10**6,))
+    assert oracle.collect(scan(path, "a")).nodes == 100_000
 
 
 @pytest.mark.parametrize("version", ["1.0", "2.0"])

@@ -45,6 +45,11 @@ MAX_MEMORY: Final = 10**9
 _OWN_SIZE: Final = 8
 
 
+def most_memory(size: int, allowed: int = MAX_MEMORY) -> int:
+    """Return the bytes of memory that a file of so many bytes may ask for."""
+    return max(allowed, _OWN_SIZE * size)
+
+
 def read_reports(path: str | os.PathLike[str], *, max_memory: int = MAX_MEMORY) -> Reports:
     """Read a report file and check every byte of it.
 
@@ -223,7 +228,7 @@ class ReportFile:
     @property
     def _most_memory(self) -> int:
         """The memory in bytes that the file may ask for."""
-        return max(self._max_memory, _OWN_SIZE * self._opened.st_size)
+        return most_memory(self._opened.st_size, self._max_memory)
 
     def __enter__(self) -> ReportFile:
         """Return the file for use in a ``with`` block."""

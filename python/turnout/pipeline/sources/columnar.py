@@ -20,7 +20,8 @@ from turnout.collecting.report_files.parquet_headers import (
     footer_limits,
     page_headers,
 )
-from turnout.errors import CorruptDataError, InvalidValueError
+from turnout.collecting.report_files.reading import most_memory
+from turnout.errors import CorruptDataError, InvalidValueError, MemoryLimitError
 from turnout.pipeline.sources.base import BLOCK, Block, TableBlock, cut
 from turnout.pipeline.sources.filed import FileSource, own_names, reading, with_partitions
 from turnout.pipeline.sources.files import DataFile
@@ -231,16 +232,26 @@ def _batches(piece: Piece, schema: Any) -> Iterator[Any]:
 
 
 def _check_pages(piece: Piece, names: Sequence[str]) -> None:
-    """Refuse pages of some columns of a row group that state more bytes than the file has."""
+    """Refuse pages of some columns of a row group that state too many bytes.
+
+    Compressed, they must be within the file; decompressed, they may use as much memory as a file of
+    reports may by default.
+    """
+    shown, most = piece.file.shown, most_memory(piece.file.state[0])
     try:
         with open_regular(piece.file.path) as stream:
             for chunk in column_chunks(stream)[piece.group]:
                 # A nested column is several, whose paths begin with its name.
                 if any(chunk.path == name or chunk.path.startswith(f"{name}.") for name in names):
-                    for _ in page_headers(stream, chunk):
-                        pass
+                    for header in page_headers(stream, chunk):
+                        if header[2] > most:
+                            raise MemoryLimitError(
+                                f"{shown}: a page of column {chunk.path!r} has {header[2]:,} bytes "
+                                f"when it is decompressed; at most {most:,} may be read at once. "
+                                "Write the file with smaller pages"
+                            )
     except CorruptDataError as error:
-        raise CorruptDataError(f"{piece.file.shown}: {error}") from None
+        raise CorruptDataError(f"{shown}: {error}") from None
 
 
 def _dictionaries(schema: Any, names: Sequence[str]) -> list[str]:
