@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
@@ -26,6 +27,7 @@ from turnout.serve.tasks.client import Client
 from turnout.serve.tasks.collector import Collected, Collector
 from turnout.serve.tasks.files import ClientFile, CollectorFile, Question
 from turnout.serve.tasks.making import BATCH_SECONDS, NAMES, Batches, new_task, write_task
+from turnout.serve.tasks.task import Task
 
 CA = Annotated[
     Path | None,
@@ -57,7 +59,8 @@ class _Batching:
     time_precision
         The step, in seconds, of the times that reports state.
     expires
-        When the task stops accepting reports, such as 2030-12-31T00:00:00Z.
+        When the task stops accepting reports, such as 2030-12-31T00:00:00Z. Rounded up to a
+        multiple of --time-precision.
     """
 
     batches: Literal["leader-selected", "time-interval"] = "leader-selected"
@@ -156,6 +159,7 @@ def new(
     )
     paths = write_task(files, target, theirs)
     task = files[0].task
+    end = _end(task)
     for url in (task.leader, task.helper):
         parts = urlsplit(url)
         if parts.scheme == "http" and parts.hostname not in ("localhost", "127.0.0.1", "::1"):
@@ -174,6 +178,7 @@ def new(
                 "batches",
                 batching.said(mechanism.users, task.min_batch_size, janus="leader" in theirs),
             ),
+            *([] if end is None else [("expires", _moment(end))]),
         ],
         *(f"The file of the {role}: {path}" for role, path in paths.items()),
     )
@@ -203,6 +208,8 @@ def upload(file: AsFile, *, answer: Answer, ca: CA = None, as_json: options.AsJs
     """
     told = ClientFile.read(file)
     given = answer.measured(told.question)
+    if (end := _end(told.task)) is not None and time.time() >= end:
+        raise ProtocolError(f"this task accepted reports until {_moment(end)}: it is over")
     with doing(f"sending {len(given):,} reports"):
         outcomes = Client(told, ca).upload(given)
     accepted = outcomes.pop("accepted", 0)
@@ -212,7 +219,8 @@ def upload(file: AsFile, *, answer: Answer, ca: CA = None, as_json: options.AsJs
         refused = [(word.replace("_", " "), f"{number:,}") for word, number in outcomes.items()]
         tell("Reports", [("accepted", f"{accepted:,}"), *refused])
     if outcomes:
-        raise ProtocolError(f"{sum(outcomes.values()):,} reports were refused")
+        number = sum(outcomes.values())
+        raise ProtocolError(f"{number:,} report{'s were' if number > 1 else ' was'} refused")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -343,6 +351,11 @@ def _protection(mechanism: Question) -> Sequence[tuple[str, str]]:
     promise = mechanism.guarantee
     said = f"epsilon {promise.epsilon:g}, delta {promise.delta:g}, for one report"
     return [("users", f"{mechanism.users:,}"), ("privacy", said), *mechanism._told()]
+
+
+def _end(task: Task) -> int | None:
+    """Return when the task stops accepting reports, in seconds since 1970; None if never."""
+    return None if task.interval is None else sum(task.interval) * task.time_precision
 
 
 def _facts(found: Collected, mechanism: Question) -> dict[str, Any]:

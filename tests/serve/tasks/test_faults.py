@@ -79,6 +79,29 @@ def test_a_helper_that_does_not_answer_is_named(begin: Callable[..., Round]) -> 
     assert round_.collect().sums == SUMS
 
 
+def test_a_helper_that_does_not_answer_is_not_asked_for_each_job(
+    begin: Callable[..., Round], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    round_ = begin(users=40)
+    monkeypatch.setattr(round_.leader._leader.jobs, "_most", 1)
+    asked = []
+
+    def away(role: str, method: str, path: str) -> int | None:
+        if role == "helper" and method == "POST":
+            asked.append(path)
+            return 503
+        return None
+
+    round_.upload([0] * 40)
+    round_.before = away
+    with pytest.raises(PeerUnavailableError):
+        round_.leader._leader.step()
+    assert 1 <= len(asked) < 30
+    round_.before = lambda role, method, path: None
+    round_.step()
+    assert round_.collect().sums == (40, 0, 0)
+
+
 def test_a_helper_that_speaks_as_janus_does(begin: Callable[..., Round]) -> None:
     round_ = begin()
 

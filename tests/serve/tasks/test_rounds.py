@@ -321,7 +321,7 @@ def test_reports_of_an_expired_task_are_refused(
     )
     round_.upload([0, 1])
     clock = time.time
-    monkeypatch.setattr(time, "time", lambda: clock() + 3600)
+    monkeypatch.setattr(time, "time", lambda: clock() + 3602)
     assert round_.upload([2]) == {"report_dropped": 1}
     # Nobody else can come: the batch waits no longer.
     assert round_.collect().sums == (1, 1, 0)

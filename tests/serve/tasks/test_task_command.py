@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from collections.abc import Callable
 from contextlib import closing
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -54,9 +56,11 @@ def test_new_says_where_the_files_are(tmp_path: Path) -> None:
     assert "of 8 reports, or of 3 or more after 60 s" in shown
     shown = run(*NEW, *URLS, "-o", tmp_path / "other")[1]
     assert "of 9 reports, or of 5 or more after 86,400 s" in shown
-    expires = ("--expires", "2100-01-01T00:00:00Z")
+    expires = ("--expires", "2100-01-01T17:30:00Z")
     shown = run(*NEW, *URLS, *expires, "-o", tmp_path / "ends")[1]
     assert "of 9 reports, or of 5 or more when the time is over" in shown
+    # Times of reports are in hours: whoever comes before the end is not too late.
+    assert "2100-01-01T18:00:00Z" in shown
     leader = LeaderFile.read(tmp_path / "task" / "leader.json")
     assert (leader.batch_reports, leader.batch_seconds) == (8, 60)
     assert (leader.task.min_batch_size, leader.task.time_precision) == (3, 10)
@@ -72,7 +76,7 @@ def test_new_says_where_the_files_are(tmp_path: Path) -> None:
         ([*NEW, *URLS[:2], "--helper", URLS[1]], "must be two servers"),
         ([*NEW[:2], *NEW[4:], *URLS], "say what can be answered"),
         ([*NEW, *URLS, "--min-batch", 10], "from 1 to 9"),
-        ([*NEW, *URLS, "--expires", "2001-01-01T00:00:00Z"], "from now"),
+        ([*NEW, *URLS, "--expires", "2001-01-01T00:00:00Z"], "in the future"),
         ([*NEW, *URLS, "--janus", "leader", "--batch-seconds", 9], "seconds must be left out"),
         ([*NEW, *URLS, "--janus", "leader,both"], "'both' is none of leader, helper, client"),
     ],
@@ -82,6 +86,20 @@ def test_a_task_that_cannot_be_is_refused(tmp_path: Path, words: list[str], said
     assert code != 0
     assert said in error
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_task_that_is_over_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    away = ["--leader", "http://127.0.0.1:1", "--helper", "http://127.0.0.1:2"]
+    run(*NEW, *away, "--expires", "2100-01-01T17:30:00Z", "-o", tmp_path / "task")
+    end = datetime(2100, 1, 1, 18, tzinfo=timezone.utc).timestamp()
+    monkeypatch.setattr(time, "time", lambda: end)
+    client = tmp_path / "task" / "client.json"
+    code, _, error = run("task", "upload", client, "--value", "yes")
+    assert code == 1
+    assert "this task accepted reports until 2100-01-01T18:00:00Z" in error
+    # A moment before, the leader is asked.
+    monkeypatch.setattr(time, "time", lambda: end - 1)
+    assert "does not answer" in run("task", "upload", client, "--value", "yes")[2]
 
 
 def test_addresses_without_tls_are_noted(tmp_path: Path) -> None:

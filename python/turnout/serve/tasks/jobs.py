@@ -84,9 +84,13 @@ class Jobs:
             self._pool.submit(self._run, bytes(job), None if bucket is None else bytes(bucket))
             for job, bucket in jobs
         ]
-        troubles = [error for each in running if (error := each.exception()) is not None]
-        if troubles:
-            raise troubles[0]
+        trouble: BaseException | None = None
+        for each in running:
+            # If the helper does not answer, each job that has not begun would wait as long.
+            if trouble is None or not each.cancel():
+                trouble = trouble or each.exception()
+        if trouble is not None:
+            raise trouble
         return bool(jobs)
 
     # Which reports are in which job

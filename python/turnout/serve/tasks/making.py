@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import secrets
 import shutil
 import tempfile
@@ -83,7 +84,7 @@ def new_task(
     batches
         How reports become batches.
     expires
-        The time until which reports are taken; None for always.
+        The time until which reports are taken, rounded up to the time precision; None for always.
     janus
         The roles that Janus has: if there are any, the type of reports must be one that Janus adds
         noise to, Prio3Histogram or Prio3SumVec.
@@ -234,12 +235,12 @@ def _address(argument: str, value: str) -> str:
 
 
 def _until(expires: datetime, precision: int) -> tuple[int, int]:
-    """Return the interval from now to a moment, in units of the precision."""
-    first = int(time.time()) // precision
-    last = int(_arguments.moment("expires", expires).timestamp()) // precision
-    if last <= first:
-        raise InvalidValueError(
-            f"expires must be at least {precision} seconds from now, the time precision, got "
-            f"{expires.isoformat()}"
-        )
-    return first, last - first
+    """Return the interval from now to a moment, in units of the precision.
+
+    It ends with the unit that holds the moment: nobody comes too late who comes before it.
+    """
+    now, end = int(time.time()), _arguments.moment("expires", expires).timestamp()
+    if end <= now:
+        raise InvalidValueError(f"expires must be in the future, got {expires.isoformat()}")
+    first = now // precision
+    return first, math.ceil(end / precision) - first
