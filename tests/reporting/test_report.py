@@ -305,7 +305,7 @@ def test_the_guarantee_is_never_understated(epsilon: float) -> None:
     assert "no protection beyond" in rate
     assert "sum of the ε" in again
     everyone = guarantee(tn.Plan(plan.oracle, tn.Everyone()), ("country", "day"))
-    assert "Everyone took part" in everyone[2]
+    assert "If people decide for themselves" in everyone[2]
     assert "(country, day) are not randomized" in everyone[3]
 
 

@@ -333,8 +333,6 @@ def test_an_invited_person_answers_once(
     server = serve(
         tn.DirectEncoding(1.0, LABELS), None, "--invitations", tmp_path / "invitations.json"
     )
-    person.goto(server.address)
-    person.get_by_role("heading", name="Use your invitation").wait_for()
     person.goto(f"{server.address}/#invitation={tokens[0]}&key={KEY.public_key}")
     leaves = "A ticket is sent" if blind else "Your invitation is sent with the message"
     assert leaves in person.get_by_role("group").last.inner_text()
@@ -353,6 +351,7 @@ def test_an_invited_person_answers_once(
         elsewhere.get_by_label("every week").hover()
     else:
         answered(elsewhere)
+        kept = elsewhere.locator("pre").inner_text()
         elsewhere.get_by_role("button", name="Send this message").click()
     elsewhere.get_by_role("heading", name="The server did not accept your answer").wait_for()
     used = "This invitation has already been used."
@@ -368,10 +367,41 @@ def test_an_invited_person_answers_once(
         stranger.get_by_role("button", name="Send this message").click()
         stranger.get_by_text("This link is not a valid invitation.").wait_for()
         stranger.context.close()
+    # With an invitation of their own, they send the same message.
+    elsewhere.goto(f"{server.address}/#invitation={tokens[1]}")
+    if blind:
+        answered(elsewhere)
+    with elsewhere.expect_request("**/reports") as again:
+        elsewhere.get_by_role("button", name="Send this message").click()
+    elsewhere.get_by_role("heading", name="Your answer has arrived").wait_for()
+    assert blind or not BODIES or again.value.post_data == f"{kept}\n"
     elsewhere.context.close()
-    assert received(server) == 1
+    assert received(server) == 2
+    assert received(server) == 2
     # Those who are invited were asked.
     assert server.results()["asked"] == 3
+
+
+@pytest.mark.parametrize("blind", [False, True])
+def test_a_second_person_at_a_browser_is_told_that_their_link_is_unused(
+    person: Any, serve: Serve, tmp_path: Path, blind: bool
+) -> None:
+    invitations, tokens = Invitations.create(2, blind=blind)
+    invitations.write(tmp_path / "invitations.json")
+    server = serve(
+        tn.DirectEncoding(1.0, LABELS), None, "--invitations", tmp_path / "invitations.json"
+    )
+    # Nothing is asked without a link, or with one whose end is missing.
+    for end in ("", f"#invitation={tokens[0][:-1]}"):
+        person.goto(f"{server.address}/{end}")
+        person.get_by_role("heading", name="Use your invitation").wait_for()
+    person.goto(f"{server.address}/#invitation={tokens[0]}")
+    answered(person)
+    person.get_by_role("button", name="Send this message").click()
+    person.get_by_role("heading", name="Your answer has arrived").wait_for()
+    person.goto(f"{server.address}/#invitation={tokens[1]}")
+    person.get_by_role("heading", name="Another invitation was used in this browser").wait_for()
+    assert received(server) == 1
 
 
 def test_a_ticket_is_asked_for_when_a_person_comes_and_not_when_they_send(
@@ -435,3 +465,20 @@ def test_a_ticket_whose_answer_was_lost_is_asked_for_again(
     person.get_by_role("heading", name="Your answer has arrived").wait_for()
     assert lost == [200]
     assert received(server) == 1
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+def test_results_stay_in_the_window_whatever_the_labels(
+    person: Any, serve: Serve, window: str
+) -> None:
+    sized(person, window)
+    long = "Donaudampfschifffahrtsgesellschaft" * 6
+    question = tn.DirectEncoding(8.0, [long, "<b>no</b>", "\u05dc\u05d0"])
+    server = serve(question)
+    assert server.send([tn.Plan(question, tn.Everyone()).report(long)]).status_code == 200
+    person.goto(f"{server.address}/results")
+    assert person.locator("blockquote").inner_text().count(long) == 1
+    assert person.evaluate("document.documentElement.scrollWidth") <= WINDOWS[window][0]
+    # Text from right to left takes no number of the sentence along.
+    assert "“\u2068\u05dc\u05d0\u2069” " in person.locator("blockquote").inner_text()
+    assert person.locator("b").count() == 0

@@ -117,11 +117,14 @@ def asked(
 
 def _group(plan: Plan, words: list[str]) -> dict[str, object] | None:
     """Read the values of a group, as the plan lists them."""
-    if not words:
-        return None
     given = dict(word.split("=", 1) for word in words if "=" in word)
     if len(given) < len(words):
         raise InvalidValueError("group must be COLUMN=VALUE, once for each column")
+    if not plan.groups.keys() <= given.keys():
+        options = " ".join(f"--group {name}=VALUE" for name in plan.groups)
+        raise InvalidValueError(f"the plan has groups, each asked for itself: pass {options}")
+    if not given:
+        return None
     return {
         name: next((each for each in plan.groups.get(name, ()) if str(each) == text), text)
         for name, text in given.items()

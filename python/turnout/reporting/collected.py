@@ -201,7 +201,8 @@ class OfReports(Collected):
 
     def lead(self) -> str:
         """State who took part, and when."""
-        lead = f"A collection with local differential privacy: {participation(self.plan)}."
+        who = participation(self.plan)
+        lead = f"A collection with local differential privacy. Who reports, by the plan: {who}."
         lead = self._with_left_out(lead)
         if self.series is not None and self.series.times:
             first, last = shown_part(self.series.times[0]), shown_part(self.series.times[-1])
@@ -228,11 +229,13 @@ class OfReports(Collected):
         rows += [
             ("participation", participation(self.plan)),
             ("reports received", f"{tally.received:,}"),
-            (
-                "people who did not report" if len(asked) == 1 else "questions without a report",
-                f"{tally.nodes - tally.received:,}",
-            ),
         ]
+        # Those who gave no answer though the plan asked them are left out, and not in ``nodes``.
+        if tally.nodes > tally.received:
+            silent = (
+                "people who did not report" if len(asked) == 1 else "questions without a report"
+            )
+            rows.append((silent, f"{tally.nodes - tally.received:,}"))
         if self.grouped is not None:
             empty = sum(1 for group in self.grouped.values() if not group.received)
             columns = ", ".join(self.grouped.names)

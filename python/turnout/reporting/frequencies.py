@@ -15,7 +15,7 @@ from turnout.frequency.adaptive import SecondRound
 from turnout.frequency.estimation.answer import ordered, sorted_records
 from turnout.products import questions_of
 from turnout.reporting.telling import PEOPLE, Telling, Told, View, groups_of
-from turnout.reporting.words import METHODS, digits_for, percent
+from turnout.reporting.words import METHODS, digits_for, isolated, percent
 
 #: From so many answers on it is said what intervals of many do together.
 MANY = 200
@@ -66,7 +66,7 @@ class Shares(Telling):
         """Write an answer, its share and the limits."""
         low, high = record["low"], record["high"]
         share = percent(record["frequency"], digits)
-        return f"“{label_words(record['label'])}”", share, share_limits(low, high, digits)
+        return f"“{isolated(label_words(record['label']))}”", share, share_limits(low, high, digits)
 
     def digits(self, domain: Any, records: Sequence[Mapping[str, Any]]) -> int:
         """Show the median standard error with two digits."""

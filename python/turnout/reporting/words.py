@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import unicodedata
 from collections.abc import Iterable
 from fractions import Fraction
 
@@ -80,6 +81,19 @@ def file_size(amount: float) -> str:
         amount /= 1000
         units.pop(0)
     return f"{amount:.1f} {units[0]}"
+
+
+def isolated(label: str) -> str:
+    """Keep a label that is written from right to left from reordering the words around it.
+
+    Examples
+    --------
+    >>> isolated("often"), len(isolated("\u05dc\u05d0"))
+    ('often', 4)
+    """
+    if any(unicodedata.bidirectional(letter) in ("R", "AL") for letter in label):
+        return f"\u2068{label}\u2069"
+    return label
 
 
 def digits_for(standard_error: float) -> int:
@@ -220,7 +234,10 @@ def guarantee(plan: Plan, groups: tuple[str, ...] = (), times: int = 1) -> list[
             "observer the participation rate adds no protection beyond ε; it saves reports."
         )
     else:
-        statements.append("Everyone took part, so taking part says nothing about a person.")
+        statements.append(
+            "The plan asks everyone to report. If people decide for themselves whether to report, "
+            "that choice may say something about them, and ε does not cover it."
+        )
     if groups:
         columns = ", ".join(groups)
         statements.append(

@@ -251,7 +251,10 @@ class Invitations:
                 pieces = [found[at : at + _HASH_BYTES] for at in range(0, len(found), _HASH_BYTES)]
                 if pieces and len(found) % _HASH_BYTES == 0 and sorted(set(pieces)) == pieces:
                     return cls(found, signer)
-        raise CorruptDataError(f"{name}: not a file of invitations of version {_VERSION}")
+        raise CorruptDataError(
+            f"{name}: not a file of invitations of version {_VERSION}; expected the file ending in "
+            ".json that turnout invite wrote beside the links"
+        )
 
     def __reduce__(self) -> NoReturn:
         """Refuse pickling and copying: the key exists only in its file."""

@@ -195,7 +195,7 @@ class Writer:
                 self.plan_trouble = None
         except (TurnoutError, OSError) as error:
             if str(error) != self.plan_trouble:
-                _LOGGER.error("plans are as they were: %s", error)
+                _LOGGER.error("the plans stay as they are, because of %s", error)
             self.plan_trouble = str(error)
 
     def _answer(self, work: Sequence[Waiting], results: Sequence[Taken | BaseException]) -> None:

@@ -128,9 +128,12 @@ class Invitation {
     const kind = main.dataset.invitations;
     if (!kind) return new Invitation(null, null, plan, storage);
     const token = fragment().get("invitation");
-    if (token === null) return null;
+    // A link of which a mail program cut off the end asks nothing.
+    if (token === null || !/^[\w-]{22}$/.test(token)) return null;
     const invitation = new Invitation(kind, token, plan, storage);
     invitation.refusal = await storage.get(invitation.refusalKey);
+    const used = await storage.get(invitation.usedKey);
+    invitation.another = (used ?? token) !== token;
     return invitation;
   }
 
@@ -141,9 +144,12 @@ class Invitation {
     this.plan = plan;
     this.storage = storage;
     this.ticket = null;
-    this.refusalKey = `refusal/${plan.fingerprint}`;
+    this.refusalKey = `refusal/${plan.fingerprint}/${token}`;
     /** Why the server did not let the message in, if it said so. */
     this.refusal = null;
+    this.usedKey = `invitation/${plan.fingerprint}`;
+    /** Whether the message of this browser went with another invitation. */
+    this.another = false;
   }
 
   /** Says what leaves beside the message, if anything does. */
@@ -166,8 +172,14 @@ class Invitation {
     else headers["turnout-invitation"] = this.token;
     const response = await fetch(url, { ...request, headers });
     this.refusal = await refusalOf(response.clone());
-    if (this.refusal !== null) await this.storage.set(this.refusalKey, this.refusal);
-    return response;
+    if (this.refusal === null) {
+      if (response.ok) await this.storage.set(this.usedKey, this.token);
+      return response;
+    }
+    await this.storage.set(this.refusalKey, this.refusal);
+    if (this.kind === "blind") await this.storage.remove(this.key);
+    // The outbox keeps the message: with a valid invitation it can still be sent.
+    throw new TicketError("invitation", this.refusal);
   }
 
   /**
@@ -265,13 +277,15 @@ class Page {
     const begin = async () => {
       page.invitation = await Invitation.of(plan, storage);
       const status = await outbox.status(plan, { collection: COLLECTION });
-      if (page.invitation === null && status.state === "none") return page.uninvited();
+      if (page.invitation === null && ["none", "waiting"].includes(status.state)) return page.uninvited();
+      if (status.state === "waiting" && page.invitation.refusal !== null) return page.refused();
       if (["none", "waiting"].includes(status.state)) page.invitation?.prepare((error) => page.refused(error));
       return page.after(status);
     };
     const next = async () => {
       const waits = earlier.shift();
       page.invitation = waits === undefined ? null : await Invitation.of(waits, storage);
+      if (page.invitation !== null && page.invitation.refusal !== null) return next();
       return page.invitation === null ? begin() : page.waited(waits, () => next().catch(fail));
     };
     return next();
@@ -314,7 +328,10 @@ class Page {
     show(
       card(
         heading("Use your invitation"),
-        paragraph("Only invited people can answer. Open the link or scan the code in your invitation."),
+        paragraph(
+          "Only invited people can answer. Open the whole link in your invitation, or scan its code. If you copied " +
+            "the link, check that its end is not missing.",
+        ),
       ),
     );
   }
@@ -471,6 +488,17 @@ class Page {
   }
 
   thank() {
+    if (this.invitation?.another) {
+      return show(
+        card(
+          heading("Another invitation was used in this browser"),
+          paragraph(
+            "An answer was already sent from this browser, with another invitation. Your invitation has not been " +
+              "used. To answer with it, open its link in another browser, or on another device.",
+          ),
+        ),
+      );
+    }
     show(
       card(
         heading("Your answer has arrived"),
