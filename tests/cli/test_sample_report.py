@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv as arrow_csv
+import pyarrow.parquet as pq
 import pytest
 
 Run = Callable[..., Any]
@@ -59,6 +60,26 @@ def test_records_in_any_order_meet_their_person(files: tuple[Path, Path], turnou
         for path in (drawn, drawn.with_name("turned.csv"))
     ]
     assert each[0]["attack"] == each[1]["attack"]
+
+
+@pytest.mark.parametrize("written", ["true,false", "True,False"])
+def test_records_of_parquet_rows_may_be_csv(tmp_path: Path, turnout: Run, written: str) -> None:
+    real, drawn, public = (tmp_path / name for name in ("real.parquet", "drawn.csv", "public.csv"))
+    rows = {"who": [1, 2, 3] * 20, "n": [5, 7, None] * 20, "member": [True, False, None] * 20}
+    pq.write_table(pa.table(rows), real)
+    public.write_text("n,member\n5,True\n7,False\n")
+    stated = (
+        "-c", "n,member", "--labels", "n=5,7", "--labels", f"member={written}", "--rows-are", "who",
+        "--missing", "keep", "-e", 2, "--reference", public,
+    )  # fmt: skip
+    result = turnout("sample", real, *stated, "-o", drawn)
+    assert result.exit_code == 0, result.stderr
+    result = turnout("sample-report", real, drawn, *stated, "--json")
+    assert result.exit_code == 0, result.stderr
+    found = json.loads(result.stdout)
+    assert found["attack"]["people"] == 3
+    cells = [row["value"] for row in found["shares"]["member"]]
+    assert cells == [*written.lower().split(","), "missing"]
 
 
 def test_the_folder_of_a_job_says_whose_records_they_are(

@@ -124,8 +124,16 @@ class TableRecords:
         return _Rows(answers, self.parts).table(path.name, drop=True)[0]
 
 
-def read_table(source: Path, wanted: Wanted) -> TableRecords:
+def read_table(source: Path, wanted: Wanted, *, like: TableRecords | None = None) -> TableRecords:
     """Read the columns of a file as what the options say they hold.
+
+    Parameters
+    ----------
+    source, wanted
+        The file and the options.
+    like
+        Records whose columns hold the same: labels are then those of its file, since CSV files
+        hold booleans and numbers as text.
 
     Raises
     ------
@@ -144,21 +152,29 @@ def read_table(source: Path, wanted: Wanted) -> TableRecords:
         max_groups=MOST_USERS,
     )
     with doing(f"reading {source.name}"):
-        answers, domains, _ = settled(
-            answers, {**dict.fromkeys(wanted.columns, WIDEST), **wanted.labels}
-        )
-        given: dict[str, dict[str, Any]] = {}
-        for name in wanted.columns:
-            bounds = wanted.ranges.get(name)
-            held: dict[str, Any] = {"bounds": bounds, "bins": wanted.bins.get(name)}
-            if bounds is None:
-                held = {"labels": list(domains[name].labels), "ordered": name in wanted.ordered}
-            given[name] = {**held, "missing": wanted.missing == KEPT}
+        answers, given = _held(answers, wanted)
+        if like is not None:
+            given = like.given
         parts = columns_of(given)
         rows = _Rows(answers, parts)
         data, kept = rows.table(source.name, drop=wanted.missing == "drop")
     left_out = LeftOut(unanswered=len(rows) - kept.size)
     return TableRecords(answers, parts, given, data, rows.users(kept), left_out)
+
+
+def _held(answers: Answers, wanted: Wanted) -> tuple[Answers, dict[str, dict[str, Any]]]:
+    """Find what each column holds, and what is missing in its terms."""
+    answers, domains, _ = settled(
+        answers, {**dict.fromkeys(wanted.columns, WIDEST), **wanted.labels}
+    )
+    given: dict[str, dict[str, Any]] = {}
+    for name in wanted.columns:
+        bounds = wanted.ranges.get(name)
+        held: dict[str, Any] = {"bounds": bounds, "bins": wanted.bins.get(name)}
+        if bounds is None:
+            held = {"labels": list(domains[name].labels), "ordered": name in wanted.ordered}
+        given[name] = {**held, "missing": wanted.missing == KEPT}
+    return answers, given
 
 
 class _Rows:
@@ -289,6 +305,7 @@ def _reader(part: Column, answers: Answers) -> Callable[[Any], tuple[Any, int]]:
     """Make what reads a value of a column, and tells what it is."""
     labels = part.labels if isinstance(part, LabelColumn) else ()
     texts = {label_text(label): label for label in labels}
+    booleans = part.arrow_type == "bool"
     known = missing_texts(labels, answers.missing_values)
 
     def read(value: Any) -> tuple[Any, int]:
@@ -297,7 +314,8 @@ def _reader(part: Column, answers: Answers) -> Callable[[Any], tuple[Any, int]]:
             return None, _GONE
         if isinstance(part, LabelColumn):
             whole = isinstance(value, float) and value.is_integer()
-            found = texts.get(label_text(int(value) if whole else value))
+            text = label_text(int(value) if whole else value)
+            found = texts.get(text.lower() if booleans else text)
         else:
             found = _read(value, part)
             if isinstance(found, float) and part.arrow_type == "int64":

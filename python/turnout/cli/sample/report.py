@@ -113,7 +113,7 @@ def _compared(real: TableRecords, drawn: Path, wanted: Wanted, law: _Law) -> sam
     # The files of a job have a name of their own for whose record it is.
     own = (wanted.user_column, None if wanted.user_column is None else id_name(wanted.columns))
     whose = next((name for name in own if name in names), None)
-    given = read_table(drawn, replace(wanted, user_column=whose))
+    given = read_table(drawn, replace(wanted, user_column=whose), like=real)
     if law.epsilon is None or whose is None:
         with doing("comparing"):
             return samplers.quality(real.data, given.data, real.given)
