@@ -14,8 +14,8 @@ from turnout.samplers.tables.reference import CellReference
 #: The largest share of the reference in a column.
 _MOST_OF_REFERENCE = 0.1
 
-#: What a neighbour of an ordered cell gets, relative to it, and so on.
-_NEIGHBOUR = 0.1
+#: What a neighbour of an ordered cell gets at most, relative to it, and so on.
+_MOST_OF_NEIGHBOUR = 0.03
 
 #: More records than so many stand for all: the time of a draw stays small.
 _MOST = 512
@@ -52,14 +52,14 @@ class CellEstimate:
         pairs: bool,
         epsilon: float,
     ) -> None:
-        share = _share_of_reference(epsilon)
+        share = _within(epsilon, _MOST_OF_REFERENCE)
         self.reference = reference
         places = np.linspace(0, len(records) - 1, min(len(records), _MOST)).astype(np.int64)
         self.records = records[places] if pairs else None
         self.product: list[Floats] = []
         self.surroundings: list[Floats] = []
         for column, codes, shares in zip(columns, records.T, reference.marginals, strict=True):
-            near = _near(column, shares)
+            near = _near(column, shares, epsilon)
             own = np.bincount(codes, minlength=column.cells) / len(records)
             self.product.append(np.log(own @ _tilted(near, share)))
             self.surroundings.append(np.log(_tilted(near, share)))
@@ -95,19 +95,19 @@ class CellEstimate:
 
 def tilts_of(column: Column, shares: Floats, epsilon: float) -> Floats:
     """Return a column's part of the product over the reference, for records in each cell (rows)."""
-    return _tilted(_near(column, shares), _share_of_reference(epsilon))
+    return _tilted(_near(column, shares, epsilon), _within(epsilon, _MOST_OF_REFERENCE))
 
 
-def _share_of_reference(epsilon: float) -> float:
-    """Return the share of the reference in a column: what the band keeps of it, if that is less."""
-    return min(_MOST_OF_REFERENCE, math.exp(-epsilon / 2.0))
+def _within(epsilon: float, most: float) -> float:
+    """Return a share, or what the band keeps of the reference if that is less."""
+    return min(most, math.exp(-epsilon / 2.0))
 
 
 def _tilted(near: Floats, share: float) -> Floats:
     return (1.0 - share) * near + share
 
 
-def _near(column: Column, shares: Floats) -> Floats:
+def _near(column: Column, shares: Floats, epsilon: float) -> Floats:
     """Return the distribution around each cell, over the reference's share of each.
 
     If cells are ordered, neighbours have a part.
@@ -115,6 +115,7 @@ def _near(column: Column, shares: Floats) -> Floats:
     near = np.eye(column.cells)
     if column.ordered:
         places = np.arange(column.values)
-        near[: column.values, : column.values] = _NEIGHBOUR ** np.abs(places[:, None] - places)
+        apart = np.abs(places[:, None] - places)
+        near[: column.values, : column.values] = _within(epsilon, _MOST_OF_NEIGHBOUR) ** apart
     result: Floats = near / (near @ shares)[:, None]
     return result
