@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from tests.devices import Device, built
 from tests.loading import load
 
 # What passes for a tree passes for it again. New examples each time: --hypothesis-profile explore.
-settings.register_profile("check", derandomize=True)
-settings.register_profile("explore", derandomize=False)
+# How long an example takes says how busy the machine is.
+_any_speed: Any = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("check", derandomize=True, **_any_speed)
+settings.register_profile("explore", derandomize=False, **_any_speed)
 settings.load_profile("check")
 
 

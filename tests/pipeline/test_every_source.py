@@ -159,7 +159,7 @@ def read(answers: Answers, domain: tn.Domain) -> tuple[list[int], int, int]:
 @settings(
     max_examples=12,
     deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(
     values=st.lists(st.sampled_from([None, *TEXTS]), max_size=40),
@@ -201,7 +201,9 @@ def test_texts(
     "kind", [pa.int8(), pa.uint8(), pa.uint16(), pa.int32(), pa.int64(), pa.uint64(), pa.float64()]
 )
 @settings(
-    max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=8,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(
     values=st.lists(st.one_of(st.none(), st.integers(0, 9)), max_size=30),
@@ -231,7 +233,9 @@ def test_integers(
 
 @pytest.mark.parametrize("ending", [".csv", ".csv.gz", ".tsv"])
 @settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=40,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(
     values=st.lists(st.sampled_from([None, *(text for text in TEXTS if text)]), max_size=40),

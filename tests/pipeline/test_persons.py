@@ -270,7 +270,9 @@ def test_identifiers_are_compared_by_all_128_bits() -> None:
 
 
 @settings(
-    max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=5,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(seed=st.integers(0, 1000))
 def test_many_persons(seed: int) -> None:

@@ -103,7 +103,9 @@ def mutated(draw: st.DrawFn) -> tuple[bytes, str, bool]:
 
 
 @settings(
-    max_examples=600, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=600,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(case=mutated(), chunk=st.sampled_from([1, 5, 64, 2**22]))
 @example(case=(b'answer,other\nyes,1\nno,"2\nyes,3\n', ",", False), chunk=2**22)

@@ -5,20 +5,17 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import httpx
 import psycopg
 import pytest
-from tests.serve import databases
+from tests.serve import databases, forked
 from tests.serve.clients import KEY
+from tests.serve.waiting import PATIENCE
 
 import turnout as tn
 
@@ -39,22 +36,19 @@ class Running:
 
     Attributes
     ----------
+    plan, store
+        The words of its command for both.
     address
         Where it listens.
     """
 
     def __init__(self, plan: Path, store: object, options: Sequence[object]) -> None:
+        self.plan, self.store = str(plan), str(store)
         words = ["serve", plan, "--store", store, "--port", "0", *options]
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "turnout", *map(str, words)],
-            stderr=subprocess.PIPE,
-            text=True,
-            encoding="utf-8",
-        )
+        self.process, self._errors = forked.start([str(word) for word in words])
         self.log: list[str] = []
         self.address = ""
-        assert self.process.stderr is not None
-        for line in self.process.stderr:
+        for line in self._errors:
             self.log.append(line)
             if found := re.match(r"Serving (\S+)", line):
                 self.address = found[1]
@@ -63,11 +57,10 @@ class Running:
             raise RuntimeError("".join(self.log))
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
-        self.client = httpx.Client(base_url=self.address, timeout=30)
+        self.client = httpx.Client(base_url=self.address, timeout=PATIENCE)
 
     def _read(self) -> None:
-        assert self.process.stderr is not None
-        self.log += list(self.process.stderr)
+        self.log += list(self._errors)
 
     @property
     def host(self) -> tuple[str, int]:
@@ -90,15 +83,16 @@ class Running:
 
     def stop(self) -> int:
         """End it as an operator does; gives its exit code."""
-        self.process.send_signal(signal.SIGTERM)
+        self.process.terminate()
         return self._end()
 
     def _end(self) -> int:
         self.client.close()
-        code = self.process.wait(20)
-        self._reader.join(5)
-        assert self.process.stderr is not None
-        self.process.stderr.close()
+        self.process.join(PATIENCE)
+        code = self.process.exitcode
+        assert code is not None
+        self._reader.join(PATIENCE)
+        self._errors.close()
         return code
 
 
@@ -143,7 +137,7 @@ def serving(tmp_path: Path) -> Iterator[Serve]:
 
     yield start
     for one in started:
-        if one.process.poll() is None:
+        if one.process.exitcode is None:
             one.kill()
 
 
@@ -156,9 +150,13 @@ def browser() -> Iterator[Any]:
         pytest.skip(f"{ENGINE} is not installed")
     with playwright.sync_playwright() as found:
         if ENGINE == "chromium":
-            started = found.chromium.launch(executable_path=program, args=["--no-sandbox"])
+            started = found.chromium.launch(
+                executable_path=program, args=["--no-sandbox"], timeout=1000 * PATIENCE
+            )
         else:
-            started = found.firefox.launch(executable_path=program, channel="moz-firefox")
+            started = found.firefox.launch(
+                executable_path=program, channel="moz-firefox", timeout=1000 * PATIENCE
+            )
         lacks = None
         try:
             started.new_context().close()
@@ -171,12 +169,17 @@ def browser() -> Iterator[Any]:
         pytest.skip(f"this Playwright cannot drive this browser: {lacks}")
 
 
+def new_page(browser: Any) -> Any:
+    """Open a page of a person's own browser."""
+    context = browser.new_context()
+    context.set_default_timeout(1000 * PATIENCE)
+    return context.new_page()
+
+
 @pytest.fixture
 def person(browser: Any) -> Iterator[Any]:
     """A page of a person's own browser; nothing may go wrong in it unsaid."""
-    context = browser.new_context()
-    page = context.new_page()
-    page.set_default_timeout(30_000)
+    page = new_page(browser)
     wrong: list[str] = []
     page.on("pageerror", lambda error: wrong.append(str(error)))
     page.on(
@@ -187,6 +190,7 @@ def person(browser: Any) -> Iterator[Any]:
             else None
         ),
     )
+    context = page.context
     yield page
     context.close()
     assert not wrong
@@ -207,5 +211,4 @@ def serve(tmp_path: Path) -> Iterator[Serve]:
 
     yield start
     for each in running:
-        with suppress(ProcessLookupError):
-            each.stop()
+        each.stop()

@@ -6,7 +6,6 @@ import contextlib
 import os
 import pwd
 import shutil
-import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -14,6 +13,10 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from tests.serve.waiting import PATIENCE, free_port
+
+#: Wait until it is done, however long it takes.
+WAIT = ("-w", "-t", int(PATIENCE))
 
 
 def binaries() -> Path | None:
@@ -42,8 +45,7 @@ class Database:
         self.folder = Path(tempfile.mkdtemp(prefix="turnout-postgresql-"))
         if self._user is not None:
             shutil.chown(self.folder, self._user)
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self.port = free.getsockname()[1]
+        self.port = free_port()
         self._data = self.folder / "data"
         self._run("initdb", "-D", self._data, "-U", "turnout", "-A", "trust", "--no-sync")
         self.start()
@@ -58,7 +60,7 @@ class Database:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=60,
+            timeout=2 * PATIENCE,
             check=False,
         )
         assert done.returncode == 0, done.stdout
@@ -66,10 +68,10 @@ class Database:
     def start(self) -> None:
         options = f"-p {self.port} -c listen_addresses=127.0.0.1 -k {self.folder}"
         log = self.folder / "log"
-        self._run("pg_ctl", "start", "-w", "-D", self._data, "-o", options, "-l", log)
+        self._run("pg_ctl", "start", *WAIT, "-D", self._data, "-o", options, "-l", log)
 
     def stop(self, how: str = "fast") -> None:
-        self._run("pg_ctl", "stop", "-w", "-D", self._data, "-m", how)
+        self._run("pg_ctl", "stop", *WAIT, "-D", self._data, "-m", how)
 
     @contextlib.contextmanager
     def guarded(self, name: str, password: str) -> Iterator[None]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from tests.serve.clients import KEY, STATIC, needs_node, run, text_of
-from tests.serve.conftest import needs_bodies
+from tests.serve.conftest import needs_bodies, new_page
 from tests.serve.test_client_vectors import KEPT, job_of
 
 import turnout as tn
@@ -43,13 +43,13 @@ async (job) => {
 @pytest.fixture
 def page(browser: Any) -> Iterator[Any]:
     """A page of an origin of its own, on which the client can be imported; nothing leaves it."""
-    context = browser.new_context()
+    opened = new_page(browser)
+    context = opened.context
     context.route("**/*", lambda route: route.abort())
     context.route(
         f"{ORIGIN}/", lambda route: route.fulfill(body="<!doctype html>", content_type="text/html")
     )
     context.route(f"{ORIGIN}/turnout.js", lambda route: route.fulfill(path=STATIC / "turnout.js"))
-    opened = context.new_page()
     opened.goto(f"{ORIGIN}/")
     yield opened
     context.close()

@@ -81,7 +81,7 @@ def test_the_javascript_of_the_page_runs(tmp_path: Path) -> None:
     (tmp_path / "memoized.json").write_text(text)
     text_of(tn.Plan(tn.DirectEncoding(1.0, labels), tn.Everyone(), serial=1), tmp_path)
     done = subprocess.run(
-        [NODE, "page.mjs"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+        [NODE, "page.mjs"], cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
 

@@ -18,6 +18,7 @@ import httpx
 import pytest
 import yaml
 from tests.serve.databases import Database
+from tests.serve.waiting import PATIENCE
 
 import turnout as tn
 from turnout.serve.storage.opening import open_store
@@ -62,10 +63,11 @@ def started(words: list[str], places: dict[str, str], **environment: str) -> str
         for line in process.stderr:
             said += line
             if found := re.match(r"Serving http://[\d.]+:(\d+)", line):
-                answer = httpx.post(f"http://127.0.0.1:{found[1]}/reports", content=message())
+                address = f"http://127.0.0.1:{found[1]}/reports"
+                answer = httpx.post(address, content=message(), timeout=PATIENCE)
                 assert answer.json() == {"accepted": 1, "duplicates": 0, "refused": {}}
                 process.terminate()
-        process.wait(20)
+        process.wait(PATIENCE)
     return said
 
 
@@ -180,7 +182,8 @@ def test_the_bare_handler_of_the_benches_stores_what_it_is_sent(tmp_path: Path) 
         with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
             assert process.stderr is not None
             address = process.stderr.readline().split()[1]
-            httpx.post(f"{address}/reports", content=b"\n".join(sent)).raise_for_status()
+            body = b"\n".join(sent)
+            httpx.post(f"{address}/reports", content=body, timeout=PATIENCE).raise_for_status()
             # What was answered is on the disk.
             process.kill()
         with contextlib.closing(sqlite3.connect(store)) as connection:

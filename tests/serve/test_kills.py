@@ -11,6 +11,7 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.serve.waiting import PATIENCE
 
 import turnout as tn
 from turnout.serve.counted import count, stored_families
@@ -34,8 +35,8 @@ class Load:
     def __init__(self, addresses: Sequence[str]) -> None:
         self.acknowledged: list[bytes] = []
         self.unknown: list[bytes] = []
-        #: Set when something was acknowledged.
-        self.heard = threading.Event()
+        #: Each set when something was acknowledged to a client.
+        self._heard = [threading.Event() for _ in range(CLIENTS)]
         self._over = threading.Event()
         self._threads = [
             threading.Thread(target=self._send, args=(number, addresses[number % len(addresses)]))
@@ -45,7 +46,7 @@ class Load:
             each.start()
 
     def _send(self, number: int, address: str) -> None:
-        with httpx.Client(base_url=address, timeout=10) as client:
+        with httpx.Client(base_url=address, timeout=PATIENCE) as client:
             while not self._over.is_set():
                 messages = batch(number)
                 try:
@@ -58,9 +59,13 @@ class Load:
                     taken = answer.json()
                     assert (taken["accepted"], taken["refused"]) == (BATCH, {})
                     self.acknowledged += messages
-                    self.heard.set()
+                    self._heard[number].set()
                 else:
                     self.unknown += messages
+
+    def wait(self) -> None:
+        """Wait until something was acknowledged to each client."""
+        assert all(each.wait(PATIENCE) for each in self._heard)
 
     def end(self) -> None:
         self._over.set()
@@ -84,32 +89,32 @@ def check(store: object, acknowledged: Sequence[bytes], unknown: Sequence[bytes]
     assert tally == collector.tally()
 
 
-def killed(serving: Callable[..., Any], times: int, *options: object) -> None:
+def killed(serving: Callable[..., Any], times: int, seed: int = 0) -> None:
     """Kill a server under load so many times, each at another moment."""
     acknowledged: list[bytes] = []
     unknown: list[bytes] = []
-    moments = random.Random(times)
+    moments = random.Random(seed)
     for number in range(times):
-        server = serving(PLAN, *options)
+        server = serving(PLAN)
         load = Load([server.address])
         # On a busy machine nothing may be acknowledged for a while, and that is tried too.
         if number % 2:
-            load.heard.wait(30)
+            load.wait()
         time.sleep(moments.uniform(0.02, 0.4))
         server.kill()
         load.end()
         acknowledged += load.acknowledged
         unknown += load.unknown
-        check(server.process.args[6], acknowledged, unknown)
+        check(server.store, acknowledged, unknown)
     assert acknowledged
     # A device sends again what was not acknowledged, or not heard of: it counts once.
-    server = serving(PLAN, *options)
+    server = serving(PLAN)
     for start in range(0, len(unknown), 500):
         answer = server.send(unknown[start : start + 500])
         assert answer.json()["refused"] == {}
     assert server.send(acknowledged[-500:]).json()["accepted"] == 0
     assert server.stop() == 0
-    check(server.process.args[6], [*acknowledged, *unknown], [])
+    check(server.store, [*acknowledged, *unknown], [])
 
 
 @pytest.mark.everyday
@@ -117,17 +122,17 @@ def test_a_server_that_is_killed_keeps_what_it_acknowledged(serving: Callable[..
     killed(serving, 2)
 
 
-def test_it_does_so_a_hundred_times(serving: Callable[..., Any]) -> None:
-    killed(serving, 100)
+@pytest.mark.parametrize("store", range(10))
+def test_it_does_so_a_hundred_times(serving: Callable[..., Any], store: int) -> None:
+    killed(serving, 10, seed=store)
 
 
 @pytest.mark.everyday
 def test_two_servers_on_one_file_count_once(serving: Callable[..., Any], tmp_path: Path) -> None:
     one, two = serving(PLAN), serving(PLAN)
     load = Load([one.address, two.address])
-    time.sleep(0.5)
+    load.wait()
     one.kill()
-    time.sleep(0.2)
     load.end()
     again = two.send(load.acknowledged[:300]).json()
     assert again["accepted"] == 0

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.serve.waiting import PATIENCE
 
 import turnout as tn
 from turnout import _core
@@ -59,6 +60,8 @@ def tried(server: Any, folder: Path, *options: str, **good: list[Any]) -> dict[s
     command = [sys.executable, "-m", "schemathesis.cli", "run", f"{server.address}/openapi.json"]
     command += ["--phases", "coverage,fuzzing", "--max-examples", str(EXAMPLES)]
     command += ["--generation-deterministic", "--continue-on-failure", "--no-color", *options]
+    # How long it takes to make a request says nothing about the server.
+    command += ["--suppress-health-check", "too_slow"]
     hooks = Path(__file__).with_name("requests_of.py")
     done = subprocess.run(
         command,
@@ -70,7 +73,7 @@ def tried(server: Any, folder: Path, *options: str, **good: list[Any]) -> dict[s
         cwd=folder,
         capture_output=True,
         encoding="utf-8",
-        timeout=120,
+        timeout=10 * PATIENCE,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr

@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 from tests.serve.clients import KEY
-from tests.serve.conftest import BODIES, Running, Serve, needs_bodies
+from tests.serve.conftest import BODIES, Running, Serve, needs_bodies, new_page
+from tests.serve.test_client_chromium import KEPT_TEXTS
+from tests.serve.waiting import until
 
 import turnout as tn
 from turnout.serve.invitations import Invitations
@@ -159,15 +161,17 @@ def test_who_was_asked_in_one_round_is_not_asked_in_the_next(
     search.close(search.current.collect([7] * 100, seed=1))
     search.plan().write(plans / "1.json", signing_key=KEY)
     heading = person.get_by_role("heading", name="You have already taken part")
-    for _ in range(100):
+
+    def asked_again() -> int:
         person.reload()
         person.locator("h2").wait_for()
-        if heading.count():
-            break
-    assert heading.count() == 1
+        count: int = heading.count()
+        return count
+
+    assert until(asked_again) == 1
     assert received(server) == 1
     # Somebody else is asked.
-    other = person.context.browser.new_context().new_page()
+    other = new_page(person.context.browser)
     other.goto(server.address)
     other.get_by_label("Your answer").wait_for()
     other.context.close()
@@ -191,10 +195,7 @@ def test_a_message_of_yesterday_is_sent_or_said_to_be_late(
     tn.Plan(oracle, tn.Everyone(), serial=2).write(plans / "2.json", signing_key=KEY)
     if not taken:
         (plans / "1.json").unlink()
-    for _ in range(100):
-        if server.client.get("/plan.json").json()["plan"]["serial"] == 2:
-            break
-        person.wait_for_timeout(100)
+    until(lambda: server.client.get("/plan.json").json()["plan"]["serial"] == 2)
     # A page that stays open sends the message by itself; this one is closed.
     browser = person.context
     person.close()
@@ -312,13 +313,15 @@ def test_an_incomplete_answer_is_said_in_words(person: Any, serve: Serve) -> Non
     person.get_by_role("group", name="The message").wait_for()
 
 
-def test_a_collection_that_has_ended_says_so(person: Any, serve: Serve) -> None:
-    soon = (datetime.now(timezone.utc) + timedelta(seconds=10)).replace(microsecond=0)
-    server = serve(tn.DirectEncoding(1.0, LABELS), expires=soon)
-    person.goto(server.address)
+def test_a_collection_that_has_ended_says_so(person: Any, tmp_path: Path, serve: Serve) -> None:
+    ended = datetime(2025, 1, 1, tzinfo=timezone.utc)
+    server = serve(tn.DirectEncoding(1.0, LABELS), expires=ended)
+    # The page came the day before, and the answer is sent today.
+    person.clock.set_fixed_time(ended - timedelta(days=1))
+    person.route("**/plan.json", lambda route: route.fulfill(path=tmp_path / "plan.json"))
+    person.goto(f"{server.address}/#key={KEY.public_key}")
     answered(person)
     person.locator("pre").wait_for()
-    person.wait_for_timeout(1_000 * max((soon - datetime.now(timezone.utc)).total_seconds(), 0))
     person.get_by_role("button", name="Send this message").click()
     person.get_by_role("heading", name="The server did not accept your answer").wait_for()
     assert received(server) == 0
@@ -345,7 +348,7 @@ def test_an_invited_person_answers_once(
         assert tokens[0] not in str(sent.value.headers if blind else sent.value.post_data)
     assert received(server) == 1
     # The same link in another browser: it was used. Of a blind one the page says so at once.
-    elsewhere = browser.new_context().new_page()
+    elsewhere = new_page(browser)
     elsewhere.goto(f"{server.address}/#invitation={tokens[0]}")
     if blind:
         elsewhere.get_by_label("every week").hover()
@@ -361,7 +364,7 @@ def test_an_invited_person_answers_once(
     if not blind:
         elsewhere.reload()
         elsewhere.get_by_text(used).wait_for()
-        stranger = browser.new_context().new_page()
+        stranger = new_page(browser)
         stranger.goto(f"{server.address}/#invitation={'A' * 22}")
         answered(stranger)
         stranger.get_by_role("button", name="Send this message").click()
@@ -428,7 +431,7 @@ def test_a_ticket_is_asked_for_when_a_person_comes_and_not_when_they_send(
     assert signed.value.status == 200
     signed.value.finished()
     # The page finishes the ticket and keeps it.
-    person.wait_for_timeout(1_000)
+    until(lambda: '{"ticket":' in str(person.evaluate(KEPT_TEXTS)))
     person.reload()
     answered(person)
     person.get_by_role("button", name="Send this message").wait_for()

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.serve.conftest import Serve
+from tests.serve.conftest import Serve, new_page
 
 import turnout as tn
 
@@ -29,14 +29,13 @@ LACKING = {
 def test_a_browser_that_lacks_something_asks_nothing(browser: Any, serve: Serve) -> None:
     server = serve(tn.DirectEncoding(1.0, LABELS))
     for script, said in LACKING.items():
-        context = browser.new_context()
-        page = context.new_page()
+        page = new_page(browser)
         page.add_init_script(script)
         page.goto(server.address)
         page.get_by_role("heading", name="The question cannot be shown").wait_for()
         assert said in page.locator("main").inner_text()
         assert page.get_by_role("button").count() == 0
-        context.close()
+        page.context.close()
 
 
 @pytest.mark.slow
@@ -53,15 +52,14 @@ def test_a_page_whose_program_does_not_run_says_so(browser: Any, serve: Serve) -
         ),
     ]
     for name, answer, said in cases:
-        context = browser.new_context()
-        page = context.new_page()
+        page = new_page(browser)
         page.route(f"**/{name}", answer)
         page.goto(server.address)
         page.get_by_role("alert").get_by_text(said).wait_for()
         assert "Loading" not in page.locator("main").inner_text()
-        context.close()
+        page.context.close()
     # A browser that knows no modules asks for none.
-    page = browser.new_context().new_page()
+    page = new_page(browser)
     page.add_init_script("delete HTMLScriptElement.prototype.noModule")
     page.route("**/page.js", lambda route: route.fulfill(content_type="text/javascript"))
     page.goto(server.address)

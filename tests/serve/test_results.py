@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from collections.abc import Callable
 from fractions import Fraction
 from html import unescape
@@ -14,6 +13,7 @@ from typing import Any
 import pytest
 from tests.serve.conftest import Running
 from tests.serve.test_taking import Open, message_of, opened, take
+from tests.serve.waiting import until
 
 import turnout as tn
 from turnout.serve.results import Results
@@ -164,10 +164,7 @@ def test_the_ledger_is_that_of_the_moment(serving: Callable[..., Running], tmp_p
     assert server.results()["ledger"]["times"] == 1
     assert server.results()["ledger"]["epsilon"] == 3.0
     two.write(plans / "2.json")
-    for _ in range(100):
-        if server.results()["ledger"]["times"] == 2:
-            break
-        time.sleep(0.1)
+    until(lambda: server.results()["ledger"]["times"] == 2)
     assert server.results()["ledger"]["epsilon"] == 6.0
     page = server.client.get("/results").text
     assert "<dt>ε of 2 reports of one person</dt><dd>6</dd>" in page

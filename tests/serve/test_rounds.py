@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import pytest
 from tests.serve.clients import HERE, KEY, NODE, needs_node
 from tests.serve.conftest import Running
 from tests.serve.test_store_command import command
+from tests.serve.waiting import PATIENCE, until
 
 import turnout as tn
 from turnout.frequency.heavy_hitters import Search
@@ -43,7 +43,7 @@ class Browsers:
             input=json.dumps(asked),
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=PATIENCE,
             check=False,
         )
         assert (done.returncode, done.stderr) == (0, "")
@@ -61,13 +61,14 @@ def run(*words: object) -> Any:
 
 def plan_in_force(server: Running, serial: int, folder: Path) -> tn.Plan:
     """Wait for a plan as devices do."""
-    for _ in range(100):
-        (folder / "got.json").write_bytes(server.client.get("/plan.json").content)
-        plan = tn.Plan.read(folder / "got.json", public_key=KEY.public_key)
-        if plan.serial == serial:
-            return plan
-        time.sleep(0.1)
-    raise AssertionError(f"the plan of round {serial} is not in force")
+    got = folder / "got.json"
+
+    def found() -> tn.Plan | None:
+        got.write_bytes(server.client.get("/plan.json").content)
+        plan = tn.Plan.read(got, public_key=KEY.public_key)
+        return plan if plan.serial == serial else None
+
+    return until(found)
 
 
 def answered(server: Running, plan: tn.Plan, answers: Sequence[object]) -> list[bytes]:

@@ -8,10 +8,12 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
+
+from tests.serve.waiting import PATIENCE, free_port, until
 
 
 def run(*words: object, check: bool = True) -> subprocess.CompletedProcess[str]:
@@ -20,19 +22,11 @@ def run(*words: object, check: bool = True) -> subprocess.CompletedProcess[str]:
         [sys.executable, "-m", "turnout", *map(str, words)],
         capture_output=True,
         encoding="utf-8",
-        timeout=120,
+        timeout=2 * PATIENCE,
         check=False,
     )
     assert not check or done.returncode == 0, done.stderr
     return done
-
-
-def free_port() -> int:
-    """Find a port that nobody listens on."""
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port: int = found.getsockname()[1]
-        return port
 
 
 class Parties:
@@ -82,16 +76,13 @@ class Parties:
                 [sys.executable, "-m", "turnout", *map(str, words)], stderr=log, text=True
             )
             log.close()
-        end = time.monotonic() + 30
         for role in roles:
-            while not self._answers(role):
-                assert self.running[role].poll() is None, self.log(role)
-                assert time.monotonic() < end, self.log(role)
-                time.sleep(0.05)
+            until(partial(self._answers, role), partial(self.log, role))
 
     def _answers(self, role: str) -> bool:
+        assert self.running[role].poll() is None, self.log(role)
         try:
-            socket.create_connection(("127.0.0.1", self.ports[role]), 1).close()
+            socket.create_connection(("127.0.0.1", self.ports[role]), PATIENCE).close()
         except OSError:
             return False
         return True
@@ -103,7 +94,7 @@ class Parties:
         """End an aggregator; gives its exit code."""
         process = self.running.pop(role)
         os.kill(process.pid, number)
-        return process.wait(20)
+        return process.wait(PATIENCE)
 
     def stop(self) -> None:
         for role in list(self.running):
@@ -114,7 +105,8 @@ class Parties:
 
     def result(self, *words: object, check: bool = True) -> Any:
         """Get the result as an object; or, unchecked, what the command ended with."""
-        words = ("task", "result", self.task / "collector.json", *words, *self.ca)
+        wait = () if "--wait" in words else ("--wait", PATIENCE)
+        words = ("task", "result", self.task / "collector.json", *words, *wait, *self.ca)
         done = run(*words, *(["--json"] if check else []), check=check)
         return json.loads(done.stdout) if check else done
 

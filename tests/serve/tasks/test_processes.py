@@ -6,7 +6,6 @@ import datetime
 import ipaddress
 import signal
 import stat
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from tests.serve.tasks.processes import Parties, people
+from tests.serve.waiting import until
 
 VOTES = ["a"] * 30 + ["b"] * 20 + ["c"] * 10
 OPTIONS = ["--users", 60, "--epsilon", 20]
@@ -83,11 +83,15 @@ def test_a_killed_aggregator_goes_on(
     else:
         one.upload(people(tmp_path, VOTES[40:]), "--column", "vote")
         one.kill(role)
-        lost = one.result("--wait", 3, check=False)
-        assert lost.returncode == 1
-        assert f"the helper at {one.urls['helper']} does not answer" in lost.stderr
+
+        def lost() -> bool:
+            asked = one.result("--wait", 3, check=False)
+            assert asked.returncode == 1
+            return f"the helper at {one.urls['helper']} does not answer" in asked.stderr
+
+        until(lost)
         one.start(role)
-    assert_is_the_result(one.result("--wait", 60))
+    assert_is_the_result(one.result())
 
 
 @pytest.mark.slow
@@ -97,7 +101,7 @@ def test_a_batch_goes_on_without_who_does_not_come(
     one = parties(*OPTIONS, "--batch-seconds", 3, "--min-batch", 20)
     one.start("helper", "leader")
     one.upload(people(tmp_path, VOTES[:30]), "--column", "vote")
-    found = one.result("--wait", 30)
+    found = one.result()
     assert found["reports"] == 30
     assert abs(shares(found)["a"] - 1.0) < 0.2
 
@@ -108,8 +112,8 @@ def test_a_missing_leader_is_named(parties: Callable[..., Parties]) -> None:
     one.start("helper")
     failed = one.upload("--value", "a", check=False)
     assert failed.returncode == 1
-    assert f"the leader at {one.urls['leader']} does not answer" in failed.stderr
-    assert failed.stderr.count("\n") == 1
+    # On a slow machine, lines before it say how long it takes.
+    assert f"the leader at {one.urls['leader']} does not answer" in failed.stderr.splitlines()[-1]
 
 
 def certificate(folder: Path) -> tuple[Path, Path]:
@@ -159,7 +163,6 @@ def test_a_stopped_helper_is_waited_for(parties: Callable[..., Parties], tmp_pat
     one = parties()
     one.start("helper", "leader")
     one.running["helper"].send_signal(signal.SIGSTOP)
-    time.sleep(0.1)
     # Its kernel takes connections, and nothing answers.
     late = one.upload(people(tmp_path, VOTES), "--column", "vote", check=False)
     one.running["helper"].send_signal(signal.SIGCONT)

@@ -11,6 +11,7 @@ import pytest
 from tests.serve.tasks.processes import Parties, people
 from tests.serve.tasks.rounds import Round
 from tests.serve.tasks.test_processes import OPTIONS, VOTES, assert_is_the_result
+from tests.serve.waiting import PATIENCE
 
 import turnout as tn
 from turnout import _core
@@ -44,7 +45,7 @@ def test_two_servers_have_two_tasks_and_a_collection(
     for task in both:
         assert '"accepted": 60' in task.upload(votes, "--column", "vote", "--json").stdout
         assert_is_the_result(task.result())
-    with httpx.Client(base_url=first.urls["leader"]) as server:
+    with httpx.Client(base_url=first.urls["leader"], timeout=PATIENCE) as server:
         message = plan.report("yes")
         assert message is not None
         assert server.post("/reports", content=message).json()["accepted"] == 1
@@ -58,7 +59,7 @@ def test_two_servers_have_two_tasks_and_a_collection(
         assert found.count("# TYPE turnout_waiting_bytes") == 1
         other = server.post(f"/tasks/{'A' * 43}/reports", content=b"")
         assert (other.status_code, other.json()["title"]) == (404, "unrecognizedTask")
-    with httpx.Client(base_url=first.urls["helper"]) as server:
+    with httpx.Client(base_url=first.urls["helper"], timeout=PATIENCE) as server:
         assert server.post("/reports", content=b"").status_code == 404
 
 
