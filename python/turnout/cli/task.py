@@ -164,8 +164,8 @@ def new(
         parts = urlsplit(url)
         if parts.scheme == "http" and parts.hostname not in ("localhost", "127.0.0.1", "::1"):
             note(
-                f"{url} is without TLS: who is on the way can read answers by giving clients other "
-                "keys, change reports, and see tokens. Use https://"
+                f"{url} is without TLS: somebody between a client and the servers can give it "
+                "other keys and read its answer, change reports, and see tokens. Use https://"
             )
     tell(
         "Task",
@@ -235,9 +235,9 @@ class _Batch:
         Give up the batch with this name, and ask for the next: of tasks whose leader selects
         batches. A result shows the name of its batch.
     start
-        The beginning of the batch: of tasks with batches of times.
+        The beginning of the batch: of tasks with batches of times. A multiple of --time-precision.
     end
-        The end of the batch.
+        The end of the batch. A multiple of --time-precision.
     """
 
     wait: Annotated[float, typer.Option(min=0.0)] = 60.0
@@ -245,9 +245,9 @@ class _Batch:
     start: Annotated[Any, typer.Option(metavar="TIME", parser=options.moment)] = None
     end: Annotated[Any, typer.Option(metavar="TIME", parser=options.moment)] = None
 
-    def interval(self, mode: str) -> tuple[int, int] | None:
+    def interval(self, task: Task) -> tuple[int, int] | None:
         """Give the interval of the batch, if it is one of a time."""
-        timed = mode == "time_interval"
+        timed, step = task.batch_mode == "time_interval", task.time_precision
         options.refuse_if(
             ((self.start is None) != (self.end is None), "--start", "needs --end"),
             (timed and self.start is None, "--start", "this task has batches of times: say which"),
@@ -263,6 +263,15 @@ class _Batch:
                 "must be the 8 digits and letters that a result shows as its batch",
             ),
             (timed and self.start is not None and self.start >= self.end, "--end", "is too early"),
+            *(
+                # Rounded, it would take reports of other batches along.
+                (
+                    timed and moment is not None and moment.timestamp() % step != 0,
+                    name,
+                    f"must be a multiple of {step:,} seconds, the time precision of the task",
+                )
+                for name, moment in (("--start", self.start), ("--end", self.end))
+            ),
         )
         return (int(self.start.timestamp()), int(self.end.timestamp())) if timed else None
 
@@ -312,7 +321,7 @@ def result(
         ),
         "hajek",
     )
-    interval = batch.interval(told.task.batch_mode)
+    interval = batch.interval(told.task)
     page.check([file])
     if plot is not None:
         options.refuse_overwriting_inputs(plot, [file])

@@ -106,7 +106,7 @@ def test_addresses_without_tls_are_noted(tmp_path: Path) -> None:
     urls = ["--leader", "http://localhost:8001", "--helper", "http://b.example"]
     code, _, said = run(*NEW, *urls, "-o", tmp_path / "task")
     assert code == 0
-    assert "http://b.example/ is without TLS: who is on the way can read answers" in said
+    assert "http://b.example/ is without TLS: somebody between a client and the servers" in said
     assert "localhost" not in said
 
 
@@ -192,6 +192,7 @@ def test_which_batch_is_wanted_fits_the_task(task: Path, tmp_path: Path) -> None
         (tmp_path / "timed", [*times, "--after", "5f0c82d1"], "selects no batches"),
         (task, ["--after", "the first"], "must be the 8 digits and letters"),
         (tmp_path / "timed", ["--start", times[3], "--end", times[1]], "too early"),
+        (tmp_path / "timed", [*times[:3], "2030-01-01T00:30:00Z"], "a multiple of 3,600 seconds"),
     ):
         code, _, error = run("task", "result", folder / "collector.json", *words)
         assert code == 2, words

@@ -120,8 +120,8 @@ class Collections:
             "SELECT count(*) FROM turnout_task_reports WHERE task = ? AND report IS NOT NULL"
         )
         return (
-            f"{reports} of {self._file.batch_reports} reports are verified, {pending} wait to be "
-            "verified"
+            f"{reports} of {self._file.batch_reports} reports are verified, and at least "
+            f"{self._task.min_batch_size} are needed; {pending} wait to be verified"
         )
 
     # What is done for it
