@@ -485,3 +485,6 @@ def test_results_stay_in_the_window_whatever_the_labels(
     # Text from right to left takes no number of the sentence along.
     assert "“\u2068\u05dc\u05d0\u2069” " in person.locator("blockquote").inner_text()
     assert person.locator("b").count() == 0
+    # A narrow column of labels does not cut short words.
+    widths = person.locator("tbody th").evaluate_all("all => all.map((one) => one.offsetWidth)")
+    assert min(widths) >= 144

@@ -40,13 +40,13 @@ class Listening:
     port
         The port; 0 takes a free one.
     connections
-        How many connections may be open at once; of more, one that waits is closed.
+        How many connections may be open at once. Beyond that, the server closes an idle one.
     request_seconds
         Seconds that a client may take to send a request.
     tls_certificate
-        Speak TLS with this certificate (PEM), and those between it and the root.
+        Use TLS with this certificate (PEM file, with any intermediate certificates).
     tls_key
-        The file of its key (PEM).
+        The key of that certificate (PEM file).
     """
 
     host: str = "127.0.0.1"
@@ -96,9 +96,9 @@ class Showing:
     results
         Who may see results: everybody, or people with the key.
     key
-        The file of that key; it is made if it is not there.
+        The file of that key; the server creates it if it does not exist.
     least
-        Show nothing of a group, or of a collection, with fewer reports.
+        Hide the results of a group, or of a collection, with fewer reports than this.
     """
 
     title: str = ""
@@ -122,10 +122,11 @@ class Aggregator:
     Attributes
     ----------
     task
-        Be the leader or the helper of a task: the file leader.json or helper.json of turnout task
-        new; repeatable.
+        Act as leader or helper of a task: the file leader.json or helper.json that turnout task new
+        wrote; repeatable.
     ca
-        With --task: certificates (PEM) that the helper's must come from; else the system's.
+        With --task: the certificates (PEM) that must have issued the helper's; by default the
+        system's.
     """
 
     task: Annotated[list[Path] | None, typer.Option(metavar="FILE")] = None
@@ -175,19 +176,18 @@ def serve(
 ) -> None:
     """Run a server that collects messages, keeps tallies and shows results.
 
-    What comes in is randomized already, on the device or in the browser. A message is acknowledged
-    when it is on the disk, and counts once. Nothing about who sent it is kept.
+    Devices and browsers randomize each answer before they send it. The server acknowledges a
+    message when it is on the disk, and counts it once. It keeps nothing about who sent it.
 
-    A folder is a collection of many plans, one for each day or round. Devices get the one that
-    expires first of those that have not; of several that expire together, the one with the largest
-    serial. Plans that are put into the folder are found while the server runs; turnout rounds close
-    puts the plan of the next round there.
+    A folder holds the plans of a collection, one for each day or round. Devices get the unexpired
+    plan that expires first; if several expire together, the one with the largest serial. The server
+    finds plans that you add while it runs. turnout rounds close adds the plan of the next round.
 
-    With --task the server is an aggregator of a task: it takes in shares of answers with proofs,
-    verifies them with the other aggregator, and adds them up. One server may do so for several
-    tasks, with a collection and without.
+    With --task, the server is an aggregator of a task: it receives shares of answers with proofs,
+    verifies them with the other aggregator, and adds them up. One server can serve several tasks,
+    with or without a collection.
 
-    Put a reverse proxy with TLS in front where others than this machine reach it, or give
+    If other machines should reach the server, put a reverse proxy with TLS in front, or pass
     --tls-certificate.
 
     [bold]Examples:[/]
@@ -203,16 +203,17 @@ def serve(
     plan
         The plan file, or a folder of plan files (.json).
     store
-        Where messages and tallies are kept, or what an aggregator remembers: a file of SQLite, made
-        if it is not there, or a database of PostgreSQL, postgresql://user@host/name, for several
-        servers.
+        Where the server keeps messages and tallies, or the state of an aggregator: an SQLite file,
+        which it creates if there is none, or for several servers a PostgreSQL database,
+        postgresql://user@host/name.
     keep
-        What is kept of a message: all of it beside the tally, or nothing but a hash that keeps it
-        from counting twice.
+        What to keep of a message besides the tally: the whole message, or only a hash, so that it
+        does not count twice.
     invitations
-        Take one message of each invited person: the file that turnout invite wrote. Their number is
-        how many were asked, unless turnout store asked says another. Without it anybody can answer,
-        as often as they like.
+        Accept one message from each invited person: the file ending in .json that turnout invite
+        wrote. The number of invitations counts as the number of people asked, unless you record
+        another with turnout store asked. Without this option, anybody can answer as often as they
+        like.
     """
     tasked = bool(aggregator.task)
     options.refuse_if(
