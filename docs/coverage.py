@@ -328,7 +328,11 @@ def mechanisms() -> dict[str, Any]:
             domain, **plain, participation=0.5
         ),
         "VerifiedAggregation, discrete Gaussian": made.VerifiedAggregation(
-            domain, **plain, delta=1e-2, participation=0.5, noise="discrete_gaussian"
+            domain,
+            users=PEOPLE,
+            participation=0.5,
+            noise="discrete_gaussian",
+            parameter=1.9961421289192156,
         ),
         "JanusTask, histogram": _Janus(made.JanusTask(1.0, domain)),
     }

@@ -137,6 +137,7 @@ def test_a_ledger_pays_first_and_refuses() -> None:
         ({"epsilon": 1.0, "delta": 1e-8}, InvalidValueError, "rate must be given, or epsilon"),
         ({"rate": None, "epsilon": 1.0}, InvalidValueError, "rate must be given, or epsilon"),
         ({"rate": 0.0}, InvalidValueError, "rate must be above 0"),
+        ({"rate": None, "epsilon": 1.0, "delta": 1.0}, InvalidValueError, "and below 1, got 1.0"),
         ({"rate": None, "epsilon": 1.0, "delta": 0.0}, InvalidValueError, "no rate reaches"),
         ({"rate": None, "epsilon": 1.0, "delta": 1e-300}, InvalidValueError, "no rate reaches"),
         ({"rate": 1.5}, InvalidValueError, "rate must be a probability"),

@@ -18,6 +18,7 @@ from turnout._types import Array, Floats, Integers
 from turnout.accounting.calibration import calibrate
 from turnout.accounting.ledger import PrivacyLedger
 from turnout.accounting.thresholded import SampleAndThreshold
+from turnout.accounting.values import target_delta
 from turnout.errors import InvalidValueError
 
 __all__ = ["ThresholdedCount", "ThresholdedCounts"]
@@ -343,7 +344,8 @@ def _mechanism(
     if rate is None:
         # Its own rate does not matter.
         mechanism = SampleAndThreshold(0.5, threshold)
-        found = calibrate(mechanism, "rate", epsilon, delta, adjacency=adjacency)
+        chance = target_delta(delta)
+        found = calibrate(mechanism, "rate", epsilon, chance, adjacency=adjacency)
         return SampleAndThreshold(found, threshold)
     if adjacency is not None:
         raise InvalidValueError("adjacency is for epsilon and delta: give it without a rate")

@@ -102,17 +102,17 @@ TWO_STAGE: list[tuple[str, Any, type[Exception]]] = [
 BASES: dict[str, tuple[Any, dict[str, Any]]] = {
     "sampling": (
         td.SamplingAggregation,
-        {"domain": 3, "users": 100, "rate": 0.5, "floor": 10, "delta": 0.5, "epsilon": 1.0},
+        {"domain": 3, "users": 100, "rate": 0.5, "floor": 10, "epsilon": 9.0, "delta": 1e-3},
     ),
     "noisy": (
         td.NoisyAggregation,
-        {"domain": 3, "users": 100, "parameter": 2.0, "delta": 0.5, "epsilon": 1.0},
+        {"domain": 3, "users": 100, "parameter": 2.0, "delta": 1e-3, "epsilon": 1.0},
     ),
     "two-stage": (
         td.TwoStageSampling,
         {
-            "domain": 4, "users": 100, "reported": 2, "rate": 0.5, "floor": 10, "delta": 0.9,
-            "epsilon": 1.0,
+            "domain": 4, "users": 100, "reported": 2, "rate": 0.5, "floor": 22, "delta": 1e-3,
+            "epsilon": 9.0,
         },
     ),
 }  # fmt: skip
@@ -183,7 +183,7 @@ def test_floors_that_no_data_can_keep_are_refused(size: int, users: int) -> None
 
 @pytest.mark.parametrize("make", [Sampling, partial(TwoStage, reported=2)])
 def test_sampling_without_a_floor_or_dummies_is_refused_with_the_reason(make: Any) -> None:
-    for arguments in ({"rate": 0.1}, {"epsilon": 1.0, "delta": 0.01}):
+    for arguments in ({"rate": 0.1}, {"epsilon": 1.0, "delta": 1e-3}):
         with pytest.raises(InvalidValueError, match="floor or dummies must be given: without"):
             make(**arguments)
     for arguments in ({"max_missing_users": 7}, {"max_colluding_users": 3, "max_missing_users": 4}):
@@ -214,6 +214,18 @@ def test_a_target_needs_epsilon_and_delta_and_must_be_reached() -> None:
     assert laplace.accounting.delta(1.0) == 0.0
 
 
+@pytest.mark.parametrize("kind", [td.VerifiedAggregation, td.VerifiedSum, td.NoisyAggregation])
+def test_a_delta_that_the_answer_of_one_user_has_is_no_target(kind: Any) -> None:
+    domain = (0, 3) if kind is td.VerifiedSum else 3
+    with pytest.raises(InvalidValueError, match=r"below 1 over the number of people, 0\.01, got"):
+        kind(domain, 100, epsilon=1.0, delta=0.01)
+    with pytest.raises(InvalidValueError, match=r"delta must be a number .* below 1, got 1\.0"):
+        kind(domain, 100, epsilon=1.0, delta=1.0)
+    assert kind(domain, 100, epsilon=1.0, delta=0.0099).delta == 0.0099
+    with pytest.raises(InvalidValueError, match="below 1 over the number of people"):
+        td.recommend(100, domain if domain == 3 else tn.Bounds(0, 3), 1.0, 0.01)
+
+
 def test_targets_out_of_reach_are_refused_and_lax_ones_taken() -> None:
     for make in (
         partial(Sampling, floor=33),
@@ -227,10 +239,10 @@ def test_targets_out_of_reach_are_refused_and_lax_ones_taken() -> None:
         Noisy(epsilon=0.0)
     for lax in (
         Noisy(epsilon=300.0),
-        Noisy(noise="skellam", epsilon=9.0, delta=0.9),
-        Noisy(noise="discrete_gaussian", epsilon=9.0, delta=0.9),
-        TwoStage(reported=1, floor=3, epsilon=9.0, delta=0.9),
-        Sampling(floor=3, epsilon=9.0, delta=0.9),
+        Noisy(noise="skellam", epsilon=300.0, delta=9e-3),
+        Noisy(noise="discrete_gaussian", epsilon=300.0, delta=9e-3),
+        TwoStage(reported=1, floor=3, epsilon=300.0, delta=9e-3),
+        Sampling(floor=3, epsilon=300.0, delta=9e-3),
     ):
         assert lax.accounting.delta(lax.epsilon) <= lax.delta
         assert mechanism_from_dict(lax.to_dict()) == lax

@@ -127,7 +127,7 @@ def test_votes_with_proofs_hold_the_truth_as_often_as_they_promise(
     """Rounds by law: the noise of both aggregators and unseen participation are in the interval."""
     held, trials = [250, 40, 8, 2], 800
     mechanism = VerifiedAggregation(
-        4, 300, epsilon=1.0, delta=1e-2, participation=participation, noise=noise
+        4, 300, epsilon=1.0, delta=3e-3, participation=participation, noise=noise
     )
     sums = np.array([mechanism.simulate(held, seed).sums for seed in range(trials)])
     # The intervals of all rounds at once.

@@ -399,9 +399,9 @@ def test_no_pair_of_numbers_is_told_apart_better_than_delta_says(
 
 
 def test_the_noise_of_smaller_variance_is_taken_and_hidden_coins_need_less() -> None:
-    chosen = td.VerifiedSum((0, 10), 100, epsilon=0.1, delta=1e-2)
+    chosen = td.VerifiedSum((0, 10), 100, epsilon=0.1, delta=9e-3)
     assert chosen.noise == "discrete_gaussian"
-    laplace = td.VerifiedSum((0, 10), 100, epsilon=0.1, delta=1e-2, noise="discrete_laplace")
+    laplace = td.VerifiedSum((0, 10), 100, epsilon=0.1, delta=9e-3, noise="discrete_laplace")
     assert chosen._law().variance < laplace._law().variance
     rates = (1.0, 0.5, 0.1)
     noise = [

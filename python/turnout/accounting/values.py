@@ -225,6 +225,28 @@ def unit_interval(argument: str, value: npt.ArrayLike) -> Floats:
     return _checked(argument, numbers(argument, value), 1.0, "at most 1")
 
 
+def target_delta(value: Any, people: int = 1) -> float:
+    """Return a delta that a release may aim at: at least 0, and below one over the people.
+
+    Examples
+    --------
+    >>> target_delta(1e-6, 1000)
+    1e-06
+    >>> target_delta(0.5, 1000)
+    Traceback (most recent call last):
+    turnout.errors.InvalidValueError: delta must be below 1 over the number of people, got 0.5 ...
+    """
+    delta = _arguments.number("delta", value)
+    if not 0.0 <= delta < 1.0:
+        raise _arguments.invalid("delta must be a number of at least 0 and below 1", value)
+    if delta * people >= 1.0:
+        raise InvalidValueError(
+            f"delta must be below 1 over the number of people, {1 / people:.3g}, got {delta!r}: to "
+            f"publish the answer of one of them takes no more. Pass much less: {people**-2:.0e}"
+        )
+    return delta
+
+
 #: Parameters that are whole numbers, with the least and the largest of each.
 WHOLE = {
     "local_size": (0, 10**10), "floor": (0, 10_000_000), "dummies": (0, 10_000_000),

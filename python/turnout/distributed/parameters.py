@@ -13,7 +13,7 @@ from turnout._values import settle
 from turnout.accounting import calibrate
 from turnout.accounting.guarantee import Guarantee
 from turnout.accounting.mechanism import Mechanism
-from turnout.accounting.values import nonnegative, unit_interval
+from turnout.accounting.values import nonnegative, target_delta
 from turnout.domain import Domain, domain_of
 from turnout.errors import InvalidValueError
 
@@ -73,8 +73,8 @@ class Parameters(abc.ABC):
             )
         if self.epsilon is not None and self.delta is not None:
             epsilon = nonnegative("epsilon", _arguments.number("epsilon", self.epsilon))
-            delta = unit_interval("delta", _arguments.number("delta", self.delta))
-            settle(self, epsilon=float(epsilon), delta=float(delta))
+            delta = target_delta(self.delta, self.users)
+            settle(self, epsilon=float(epsilon), delta=delta)
         least = {"honest_aggregators": 1, "max_colluding_users": 0, "max_missing_users": 0}
         for name, smallest in least.items():
             settle(self, **{name: _arguments.integer(name, getattr(self, name), least=smallest)})

@@ -15,7 +15,7 @@ from turnout import _arguments
 from turnout._drawing import finish, new_axes
 from turnout._tables import Listing
 from turnout._types import Axes
-from turnout.accounting.values import nonnegative, unit_interval
+from turnout.accounting.values import nonnegative, target_delta
 from turnout.bounds import Bounds
 from turnout.collecting.variance import estimator_variance
 from turnout.distributed.aggregation import AggregationMechanism
@@ -265,9 +265,7 @@ def recommend(
     ['numbers with proofs, noise by aggregators', 'hybrid (local, no aggregators)']
     """
     target_epsilon = _arguments.number("epsilon", epsilon)
-    target_delta = 0.0
-    if delta is not None:
-        target_delta = float(unit_interval("delta", _arguments.number("delta", delta)))
+    chance = 0.0 if delta is None else target_delta(delta)
     nonnegative("epsilon", target_epsilon)
     if isinstance(domain, Bounds):
         return _of_numbers(
@@ -275,7 +273,7 @@ def recommend(
             users,
             parties,
             epsilon=target_epsilon,
-            delta=target_delta,
+            delta=chance,
             honest_aggregators=honest_aggregators,
             max_colluding_users=max_colluding_users,
             max_missing_users=max_missing_users,
@@ -294,7 +292,8 @@ def recommend(
         parties=parties,
         **common,
     )
-    common |= {"epsilon": target_epsilon, "delta": target_delta}
+    target_delta(chance, probe.users)
+    common |= {"epsilon": target_epsilon, "delta": chance}
     checked_floor(floor, probe.users, probe.domain.size)
     size = probe.domain.size
     chosen = max(1, round(0.4 * size))
@@ -303,7 +302,7 @@ def recommend(
     gamma = checked_gamma(gamma)
     records, refused = [], []
     for title, make, conditional, pure in _candidates(probe, common, floor, chosen, gamma):
-        if not target_delta and not pure:
+        if not chance and not pure:
             refused.append((title, "needs a delta above 0"))
             continue
         try:
@@ -329,9 +328,7 @@ def recommend(
         reasons = "; ".join(f"{title}: {reason}" for title, reason in refused)
         raise InvalidValueError(f"no mechanism reaches the target: {reasons}")
     records.sort(key=lambda record: record.rmse)
-    return Recommendation(
-        tuple(records), tuple(refused), probe.users, size, target_epsilon, target_delta
-    )
+    return Recommendation(tuple(records), tuple(refused), probe.users, size, target_epsilon, chance)
 
 
 def _of_numbers(

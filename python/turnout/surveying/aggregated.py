@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from turnout._seeds import derived
+from turnout.accounting.values import target_delta
 from turnout.collecting.keys import in_order
 from turnout.collecting.left_out import LeftOut
 from turnout.distributed.recommendation import recommend
@@ -54,6 +55,7 @@ def aggregated(
             raise InvalidValueError(f"bounds: aggregators count answers, and {name!r} has numbers")
         domains[name] = question.domain
     found, by = read(answers, questions), answers.group_by
+    target_delta(delta or 0.0, max(found.groups.size, 1))
     part = part_of(epsilon, len(questions))
     share = part_of(delta or 0.0, len(questions))
     share_of_delta = share if share >= _LEAST_DELTA else None

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, overload
 
 from turnout import _arguments
-from turnout.accounting.values import positive, unit_interval
+from turnout.accounting.values import positive, target_delta
 from turnout.bounds import Bounds
 from turnout.domain import Domain, domain_of
 from turnout.errors import InvalidValueError
@@ -219,7 +219,7 @@ def survey(
     # What is asked of all columns together, before it is shared out.
     epsilon = positive("epsilon", epsilon)
     if delta is not None:
-        delta = float(unit_interval("delta", _arguments.number("delta", delta)))
+        delta = target_delta(delta)
     columns = asked_columns(column)
     groups = group_columns("by", by, columns)
     given_labels = by_column("labels", labels, columns)
