@@ -159,10 +159,11 @@ def test_the_clip_finds_the_quantile(mode: str, unit: str, batched: bool) -> Non
     assert np.mean([row["clipped"] for row in records[-30:]]) == pytest.approx(0.25, abs=0.08)
 
 
-def test_without_noise_the_share_is_exact() -> None:
+@pytest.mark.parametrize("expected", [8, 16])
+def test_without_noise_the_share_is_exact_for_as_many_elements_as_expected(expected: int) -> None:
     norms = np.array([0.5, 0.89, 0.95, 1.0, 1.05, 1.2, 7.0, 8.0])
     plan = plan_at(
-        noise="none", noise_multiplier=None, client_rate=1.0, sample_rate=1.0, local_size=8,
+        noise="none", noise_multiplier=None, client_rate=1.0, sample_rate=1.0, local_size=expected,
         adaptive_clipping=AdaptiveClipping(0.5, 0.0),
     )  # fmt: skip
     engine = InProcessEngine(
@@ -170,9 +171,11 @@ def test_without_noise_the_share_is_exact() -> None:
         clients=3,
     )  # fmt: skip
     engine.run(2)
-    # Two within, three partly (.75, .5 and .25 of them), three above.
+    # Two within, three partly (.75, .5 and .25 of them), three above. With half as many elements as
+    # expected, half as far from the quantile.
+    shown = 0.5 + (0.5 - 3.5 / 8) * 8 / expected
     assert [row["clipped"] for row in engine.server.history.to_records()] == pytest.approx(
-        [1.0 - 3.5 / 8] * 2
+        [shown] * 2
     )
     assert engine.server.clip == 1.0
 

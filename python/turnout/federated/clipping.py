@@ -64,6 +64,11 @@ class AdaptiveClipping:
     covers what it does move. Votes are centred at the quantile, not at a half, so that their sum is
     0 at the quantile for any number of elements.
 
+    The number of votes is private, so their sum is scaled by the number that the plan expects. If
+    clients have half as many elements, the clip moves half as fast. The clipped share in the
+    history is then half as far from 1 - ``quantile`` as the true share. A typical
+    ``nominal_local_size`` prevents this.
+
     Examples
     --------
     >>> import numpy as np

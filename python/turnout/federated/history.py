@@ -92,9 +92,11 @@ class History(Tabular):
             ``available``, ``step`` (False if the round was given up), ``epsilon``, and the
             measurements. A missing measurement is None. Epsilon is what the ledger had spent so far
             at its delta; None without a ledger. Under ``adaptive_clipping`` also ``clip``, and
-            ``clipped``: the share of gradients longer than the clip according to their noisy votes,
-            out of as many as the plan expects. In a history of more than 20 rounds epsilon is
-            computed for 20 of them. The others have the epsilon of the next one, which is not less.
+            ``clipped``: the share of gradients longer than the clip according to their noisy votes.
+            This share is too close to 1 - ``quantile`` if clients have fewer elements than the
+            plan expects (:class:`~turnout.federated.AdaptiveClipping`). In a history of more than
+            20 rounds epsilon is computed for 20 of them. The others have the epsilon of the next
+            one, which is not less.
         """
         epsilons = self._spent()
         return [
