@@ -91,7 +91,7 @@ def test_nobody_is_drawn_twice_after_a_kill(
     codes = np.array([[c.encode("x", rows[c.name].tolist())[row] for c in worker._public().columns]
                       for row in np.flatnonzero(own[0])])  # fmt: skip
     expected = worker._record_of(codes, job.noise.block(0).part(5))
-    with pytest.raises(InvalidValueError, match="is unfinished: resume goes on"):
+    with pytest.raises(InvalidValueError, match="is unfinished: pass resume=True, or --resume"):
         tn.pipeline.sample(SAMPLER, rows, users, folder)
     done = tn.pipeline.sample(SAMPLER, rows, users, folder, resume=True)
     assert (folder / "part-00000.parquet").read_bytes() == first

@@ -375,7 +375,8 @@ def begin_or_take_up(
         job._begin()
         return job
     if not resume:
-        state = "is complete" if there.complete else "is unfinished: resume goes on with it"
+        unfinished = "is unfinished: pass resume=True, or --resume, to continue it"
+        state = "is complete" if there.complete else unfinished
         empty = "" if there.complete or there._begun else " (it has no reports yet)"
         raise InvalidValueError(
             f"output: {str(there.folder)!r} holds a job, which {state}. Randomizing "
