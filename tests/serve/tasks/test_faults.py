@@ -10,6 +10,7 @@ from tests.serve.tasks.rounds import LostError, Round
 from tests.serve.tasks.test_rounds import SUMS, VOTES
 
 from turnout import _core
+from turnout.serve.tasks.collector import Collector
 from turnout.serve.tasks.peers import PeerRefusedError, PeerUnavailableError
 
 #: Where a leader is killed: before or after the helper answers, in which request to it.
@@ -77,6 +78,26 @@ def test_a_helper_that_does_not_answer_is_named(begin: Callable[..., Round]) -> 
         round_.collect()
     round_.before = lambda role, method, path: None
     assert round_.collect().sums == SUMS
+
+
+def test_a_collector_waits_for_a_leader_that_is_started_again(begin: Callable[..., Round]) -> None:
+    round_ = begin()
+    round_.upload(VOTES)
+    asked = []
+
+    def away(role: str, method: str, path: str) -> int | None:
+        if role == "leader" and method == "GET" and "collection_jobs" in path:
+            asked.append(path)
+            if len(asked) in (2, 3):
+                return 503
+            if len(asked) == 4:
+                round_.start()
+                round_.step()
+        return None
+
+    round_.before = away
+    assert Collector(round_.collector_file).collect(seconds=600.0).sums == SUMS
+    assert len(asked) == 4
 
 
 def test_a_helper_that_does_not_answer_is_not_asked_for_each_job(

@@ -256,7 +256,12 @@ class Peer:
                     + "; ask again later, or wait longer"
                 )
             time.sleep(pause)
-            answer = self.get(place)
+            try:
+                answer = self.get(place)
+            except PeerUnavailableError:
+                # A server that is started again goes on where it was.
+                if time.monotonic() + pause > end:
+                    raise
         return answer.body
 
 
