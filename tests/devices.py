@@ -58,7 +58,7 @@ class Device:
             capture_output=True,
             text=True,
             encoding="utf-8",
-            timeout=300,
+            timeout=900,
             check=False,
             env={"PATH": os.devnull},
         )

@@ -54,5 +54,5 @@ def test_jobs_from_files_to_files_import_no_pandas(tmp_path: Path) -> None:
         [sys.executable, "-c", PROGRAM, source, tmp_path / "reports"],
         env={**os.environ, "PYTHONPATH": os.pathsep.join([str(modules), *sys.path])},
         check=True,
-        timeout=60,
+        timeout=600,
     )

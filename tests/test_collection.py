@@ -70,7 +70,7 @@ def test_the_fingerprint_of_a_plan_never_changes() -> None:
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
+        timeout=600,
         env={**os.environ, "PYTHONHASHSEED": "99"},
     )
     assert done.stdout.strip() == expected
@@ -92,7 +92,7 @@ def test_a_new_process_reads_plans_of_every_oracle(oracle: tn.FrequencyOracle) -
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=600,
     )
     assert (done.stdout.strip(), done.stderr) == (text, "")
 

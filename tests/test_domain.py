@@ -154,7 +154,7 @@ def test_the_fingerprint_is_the_same_in_every_process(hash_seed: str) -> None:
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
+        timeout=600,
         env={**os.environ, "PYTHONHASHSEED": hash_seed},
     )
     assert done.stdout.split() == [FINGERPRINTS["text"][1], FINGERPRINTS["types"][1]]

@@ -44,7 +44,7 @@ def loaded_after(program: str) -> list[str]:
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
+        timeout=600,
     )
     result: list[str] = json.loads(done.stdout)
     return result

@@ -35,7 +35,7 @@ LATER = [name for name in MODULES if has_stub(name)]
 def printed(program: str) -> Any:
     """The JSON that a Python of its own prints for a program."""
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=600
     )
     return json.loads(done.stdout)
 

@@ -103,7 +103,7 @@ def test_output_is_whole_or_absent_and_the_same_again(
     command = ["tally", *map(str, sources), *map(str, options), "-o", str(target)]
     ended = subprocess.run(
         [sys.executable, "-c", KILLED, *map(str, where), *command],
-        env={**os.environ, "NO_COLOR": "1"}, timeout=120, check=False, capture_output=True,
+        env={**os.environ, "NO_COLOR": "1"}, timeout=600, check=False, capture_output=True,
     )  # fmt: skip
     assert ended.returncode == -signal.SIGKILL, ended.stderr
     if point == "output, there":

@@ -60,7 +60,7 @@ for line in {list(lines)!r}:
 print(json.dumps(sorted(sys.modules)))
 """
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=600
     )
     return set(json.loads(done.stdout))
 
@@ -139,7 +139,7 @@ def test_the_list_of_options_is_that_of_the_commands() -> None:
     place = Path(__file__).parents[1] / "usage.py"
     program = f"import runpy; print(runpy.run_path({str(place)!r})['usage'](), end='')"
     command = [sys.executable, "-c", program]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=600)
     kept = files("turnout.cli").joinpath("usage.txt").read_text("utf-8")
     assert plain(kept) == plain(done.stdout), (
         "options of commands changed: make public-api writes them"

@@ -175,7 +175,7 @@ def run(program: str, threads: int) -> Any:
         [sys.executable, "-W", "ignore::DeprecationWarning", "-c", DIGEST + program],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
         env={**os.environ, "RAYON_NUM_THREADS": str(threads)},
     )

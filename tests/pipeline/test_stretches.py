@@ -125,7 +125,7 @@ def test_a_block_is_written_while_the_next_one_is_read(
     add = ReportWriter.add
 
     def adding(writer: ReportWriter, *arguments: Any, **columns: Any) -> None:
-        assert second.wait(timeout=10)
+        assert second.wait(timeout=600)
         add(writer, *arguments, **columns)
 
     monkeypatch.setattr(ReportWriter, "add", adding)
@@ -143,7 +143,7 @@ def test_a_file_is_given_up_when_nobody_writes_to_it(tmp_path: Path) -> None:
     class Slow:
         def write_batch(self, batch: Any) -> None:
             begun.set()
-            assert go.wait(timeout=10)
+            assert go.wait(timeout=600)
             arrow.write_batch(batch)
             order.append("written")
 
@@ -154,7 +154,7 @@ def test_a_file_is_given_up_when_nobody_writes_to_it(tmp_path: Path) -> None:
     writer._writer = Slow()
     thread = threading.Thread(target=writer.add, args=(np.zeros(5, np.uint8),))
     thread.start()
-    assert begun.wait(timeout=10)
+    assert begun.wait(timeout=600)
     threading.Timer(0.05, go.set).start()
     writer.__exit__(None, None, None)
     thread.join()

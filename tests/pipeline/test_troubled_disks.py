@@ -39,7 +39,7 @@ SCRIPT = """
 def run(before: str, *arguments: Path) -> subprocess.CompletedProcess[str]:
     script = textwrap.dedent(SCRIPT).format(before=before)
     given = [sys.executable, "-c", script, *map(str, arguments)]
-    return subprocess.run(given, capture_output=True, text=True, check=False, timeout=120)
+    return subprocess.run(given, capture_output=True, text=True, check=False, timeout=600)
 
 
 @pytest.fixture

@@ -28,7 +28,7 @@ def run(script: str, **environment: str) -> str:
         },
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=1200,
         check=False,
     )
     assert done.returncode == 0, done.stderr

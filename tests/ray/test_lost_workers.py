@@ -120,18 +120,19 @@ def test_workers_killed_from_outside(
 
     def hunt() -> None:
         while not over.is_set() and len(killed) < 3:
-            for mark in marks.iterdir():
+            for mark in marks.glob("process-*"):
                 process = int(mark.name.split("-")[1])
                 if process not in killed:
                     with contextlib.suppress(ProcessLookupError):
                         os.kill(process, signal.SIGKILL)
                         killed.append(process)
-            time.sleep(0.2)
+            time.sleep(0.02)
+        (marks / "go-on").touch()
 
     hunter = threading.Thread(target=hunt)
     hunter.start()
     try:
-        randomize(source(trouble, marks, "slow", range(100)), tmp_path / "reports")
+        randomize(source(trouble, marks, "held", range(100)), tmp_path / "reports")
     finally:
         over.set()
         hunter.join()
@@ -267,7 +268,7 @@ def test_secret_is_in_no_log_and_no_name(ray: Any, trouble: ModuleType, tmp_path
 
 
 DRIVER = """
-import importlib.util, pathlib, sys
+import importlib.util, logging, pathlib, sys
 import pyarrow.parquet as pq
 import ray
 import turnout as tn
@@ -277,8 +278,9 @@ sys.modules["trouble"] = trouble
 spec.loader.exec_module(trouble)
 ray.cloudpickle.register_pickle_by_value(trouble)
 folder = pathlib.Path(sys.argv[2])
-data = trouble.TroubledSource(pq.read_table(folder / "table.parquet"), folder / "marks", "slow",
-                              range(1000), 50)
+data = trouble.TroubledSource(pq.read_table(folder / "table.parquet"), folder / "marks", "held",
+                              range(8, 1000), 50)
+logging.basicConfig(stream=sys.stdout, level=logging.INFO)
 oracle = tn.DirectEncoding(1.0, tn.Domain(["never", "once", "often"]))
 try:
     tn.ray.randomize(data, "answer", oracle, output=folder / "reports", address=sys.argv[3],
@@ -291,7 +293,8 @@ except KeyboardInterrupt:
 def test_interrupt_leaves_whole_parts_and_a_job_to_go_on_with(
     ray: Any, trouble: ModuleType, tmp_path: Path
 ) -> None:
-    (tmp_path / "marks").mkdir()
+    marks = tmp_path / "marks"
+    marks.mkdir()
     pq.write_table(table(), tmp_path / "table.parquet")
     address = ray.get_runtime_context().gcs_address
     package = str(Path(tn.__file__).parents[1])
@@ -303,14 +306,17 @@ def test_interrupt_leaves_whole_parts_and_a_job_to_go_on_with(
     )
     folder = tmp_path / "reports"
     try:
-        deadline = time.monotonic() + 120
+        # The first part is written, and the others are not before they may go on.
         while not written(folder):
             assert driver.poll() is None
-            assert time.monotonic() < deadline
             time.sleep(0.02)
         driver.send_signal(signal.SIGINT)
-        said, _ = driver.communicate(timeout=120)
+        assert driver.stdout is not None
+        assert any("tasks to end" in line for line in driver.stdout)
+        (marks / "go-on").touch()
+        said, _ = driver.communicate(timeout=600)
     finally:
+        (marks / "go-on").touch()
         driver.kill()
     assert "interrupted False" in said
     kept = written(folder)
@@ -318,7 +324,7 @@ def test_interrupt_leaves_whole_parts_and_a_job_to_go_on_with(
     # Nobody works on it any more, and nothing is half there.
     time.sleep(0.5)
     assert sorted(path.name for path in folder.iterdir()) == ["_turnout", *kept]
-    data = trouble.TroubledSource(table(), tmp_path / "marks", "none", (), BLOCK_ROWS)
+    data = trouble.TroubledSource(table(), marks, "none", (), BLOCK_ROWS)
     whole = tn.ray.randomize(data, "answer", ORACLE, output=folder, group_by="day", resume=True)
     assert written(folder).items() > kept.items()
     assert whole.tally().received == ROWS

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import shutil
 import signal
 import socket
@@ -19,7 +20,7 @@ from turnout.accounting import PrivacyLedger
 
 HERE = Path(__file__).parent
 BIN = Path(sys.executable).parent
-PATIENCE = 400.0
+PATIENCE = 1200.0
 
 
 def until(condition: Callable[[], bool], what: Callable[[], str]) -> None:
@@ -31,13 +32,13 @@ def until(condition: Callable[[], bool], what: Callable[[], str]) -> None:
         time.sleep(0.05)
 
 
-def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens at."""
-    with contextlib.ExitStack() as stack:
-        bound = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for one in bound:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in bound]
+def free_port() -> int:
+    """A port that nobody listens at, nor gets from the operating system: those are above."""
+    while True:
+        port = 20_000 + secrets.randbelow(12_000)
+        with contextlib.suppress(OSError), socket.socket() as trying:
+            trying.bind(("127.0.0.1", port))
+            return port
 
 
 class Flower:
@@ -51,7 +52,7 @@ class Flower:
         self.folder = folder
         self.home = folder / "home"
         self.home.mkdir(parents=True)
-        self.port = free_ports(1)[0]
+        self.port = free_port()
         self.processes: list[subprocess.Popen[bytes]] = []
         self.certificates = certificates
         trusted, link = "insecure = true", ["--insecure"]
@@ -139,7 +140,7 @@ class Flower:
                 "flower-supernode",
                 *options,
                 *("--superlink", f"127.0.0.1:{self.port}"),
-                *("--port", str(free_ports(1)[0])),
+                *("--port", str(free_port())),
                 *("--node-config", f'{config} turnout-answers="{answers}"'),
             ],
         )

@@ -44,15 +44,14 @@ def test_the_run_goes_on_and_ledgers_hold_what_was_spent(
         "epsilon": 0.0,
         "timeout": 600.0,
         "nodes": 4,
+        "hold": "3:2",
     }
     before = [deployment.rounds(node) for node in range(3)]
     doomed = deployment.node(3)
     try:
         run = deployment.submit(COMPONENTS, config)
         computing = run.folder / "computing-3"
-        processes.until(computing.exists, run.output)
-        (run.folder / "hold-3").touch()
-        processes.until(lambda: computing.read_text() == "xx", run.output)
+        processes.until(lambda: computing.exists() and computing.read_text() == "xx", run.output)
     finally:
         doomed.send_signal(signal.SIGKILL)
         doomed.wait()

@@ -102,7 +102,7 @@ def test_in_a_simulation_two_clients_vanish(
 def test_in_a_deployment_a_client_is_killed_in_a_round(
     processes: ModuleType, model: ModuleType, tmp_path: Path
 ) -> None:
-    config = configuration(rounds=1, nodes=3, **{"client-rate": 1.0})
+    config = configuration(rounds=1, nodes=3, hold="4:1", **{"client-rate": 1.0})
     with processes.running(tmp_path / "flower") as flower:
         keys = []
         for number in range(2):
@@ -112,8 +112,6 @@ def test_in_a_deployment_a_client_is_killed_in_a_round(
         doomed = [flower.node(number) for number in (2, 3, 4)][-1]
         run = flower.submit(COMPONENTS, config, keys=f"KEYS = {keys!r}\nFILES = []\n")
         computing = run.folder / "computing-4"
-        processes.until(run.folder.exists, run.output)
-        (run.folder / "hold-4").touch()
         processes.until(computing.exists, run.output)
         doomed.send_signal(signal.SIGKILL)
         doomed.wait()

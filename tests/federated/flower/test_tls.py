@@ -8,7 +8,6 @@ import shutil
 import subprocess
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import numpy as np
 import pytest
@@ -52,15 +51,15 @@ def test_digits_are_trained_over_tls_and_strangers_are_refused(
         for number in range(2):
             flower.register(ours / f"node-{number}.key.pub")
 
-        def connect(number: int, root: Path, key: Path) -> Any:
+        def connect(number: int, root: Path, key: Path, *more: str) -> None:
             options = ["--root-certificates", root, "--auth-supernode-private-key", key]
-            return flower.connect(number, *map(str, options), "--max-retries", "1")
+            flower.connect(number, *map(str, options), *more)
 
         for number in range(2):
             connect(number, ours / "root.pem", ours / f"node-{number}.key")
         # One that trusts another root, one whose key nobody registered, one that does not encrypt.
-        connect(2, other / "root.pem", ours / "node-0.key")
-        connect(3, ours / "root.pem", other / "node-0.key")
+        connect(2, other / "root.pem", ours / "node-0.key", "--max-retries", "1")
+        connect(3, ours / "root.pem", other / "node-0.key", "--max-retries", "1")
         flower.connect(4, "--insecure", "--max-retries", "1")
 
         written = tmp_path / "model.npz"
