@@ -347,6 +347,34 @@ def test_a_client_takes_new_keys(begin: Callable[..., Round]) -> None:
     assert round_.collect().sums == SUMS
 
 
+def test_a_client_uploads_while_the_helper_is_away(begin: Callable[..., Round]) -> None:
+    round_ = begin()
+    round_.before = lambda role, method, path: 503 if role == "helper" else None
+    assert round_.upload(VOTES) == {"accepted": 6}
+    # The helper comes back.
+    round_.before = lambda role, method, path: None
+    assert round_.collect().sums == SUMS
+
+
+def test_a_client_asks_the_helper_for_its_keys_if_it_can(begin: Callable[..., Round]) -> None:
+    round_ = begin()
+    other = _core.HpkeKey.generate((round_.helper_file.key.config_id + 1) % 256)
+    round_.helper_file = dataclasses.replace(round_.helper_file, key=other)
+    round_.start()
+    assert round_.upload(VOTES) == {"accepted": 6}
+    assert round_.collect().sums == SUMS
+
+
+def test_a_client_without_keys_of_a_helper_that_is_away_says_so(
+    begin: Callable[..., Round],
+) -> None:
+    round_ = begin(janus=("helper",))
+    assert round_.client_file.helper_config is None
+    round_.before = lambda role, method, path: 503 if role == "helper" else None
+    with pytest.raises(PeerUnavailableError, match="the helper at"):
+        round_.upload(VOTES)
+
+
 # Batches of times
 
 

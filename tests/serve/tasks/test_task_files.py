@@ -175,6 +175,16 @@ def test_a_question_of_more_answers_than_prio3_counts_is_refused(task: Path) -> 
         ClientFile.read(path)
 
 
+@pytest.mark.parametrize("config", ["AAAA", 1, "!", ""])
+def test_a_key_of_the_helper_that_clients_cannot_use_is_refused(task: Path, config: Any) -> None:
+    path = task / "client.json"
+    found = json.loads(path.read_text())
+    assert ClientFile.read(path).helper_config == HelperFile.read(task / "helper.json").key.config
+    path.write_text(json.dumps({**found, "helper_hpke_config": config}))
+    with pytest.raises(CorruptDataError, match=r"client\.json: .*helper_hpke_config"):
+        ClientFile.read(path)
+
+
 def test_a_later_version_is_named(task: Path) -> None:
     path = task / "leader.json"
     path.write_text(path.read_text().replace('"version": 1', '"version": 2'))

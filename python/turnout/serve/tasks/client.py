@@ -40,7 +40,7 @@ class Client:
     Raises
     ------
     PeerUnavailableError
-        If an aggregator's keys are not available.
+        If the leader's keys are not available, or the helper's and the file has none.
     """
 
     def __init__(self, file: ClientFile, ca: Path | None = None) -> None:
@@ -50,7 +50,14 @@ class Client:
         self._configs = self._keys()
 
     def _keys(self) -> tuple[bytes, bytes]:
-        return self._config(self._leader), self._config(self._helper)
+        leader = self._config(self._leader)
+        try:
+            return leader, self._config(self._helper)
+        except PeerUnavailableError:
+            # The leader takes reports while the helper is away.
+            if self._file.helper_config is None:
+                raise
+            return leader, self._file.helper_config
 
     @staticmethod
     def _config(peer: Peer) -> bytes:

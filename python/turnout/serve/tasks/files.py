@@ -234,6 +234,9 @@ class ClientFile(TaskFile):
         The task.
     question
         The question, and what protects the answers.
+    helper_config
+        The HPKE configuration of the helper, for times when it is away; None if the helper makes
+        its own.
     """
 
     role: ClassVar[str] = "client"
@@ -241,15 +244,24 @@ class ClientFile(TaskFile):
 
     task: Task
     question: Question
+    helper_config: bytes | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return what the role is told besides the task, as JSON values."""
-        return {"question": self.question.to_dict()}
+        config = self.helper_config
+        return {
+            "question": self.question.to_dict(),
+            "helper_hpke_config": None if config is None else text_of(config),
+        }
 
     @classmethod
     def from_members(cls, task: Task, given: Members) -> ClientFile:
         """Read what :meth:`to_dict` returned."""
-        return cls(task=task, question=_question(task, given))
+        return cls(
+            task=task,
+            question=_question(task, given),
+            helper_config=given.take("helper_hpke_config", _config_of),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -351,6 +363,17 @@ def _key_from_dict(description: Any) -> _core.HpkeKey:
         return _core.HpkeKey(config, private_key)
     except InvalidValueError as error:
         raise CorruptDataError(f"hpke_key: {error}") from None
+
+
+def _config_of(text: Any) -> bytes | None:
+    """Read a configuration that a client can encrypt to, or nothing."""
+    if text is None:
+        return None
+    config = bytes_of(text)
+    try:
+        return _core.choose_hpke_config(_core.write_hpke_configs([config]))
+    except (CorruptDataError, InvalidValueError) as error:
+        raise CorruptDataError(f"helper_hpke_config: {error}") from None
 
 
 def _question(task: Task, given: Members) -> Question:

@@ -139,6 +139,7 @@ def new_task(
         "collector_config": collector.config,
         "verify_key": HiddenBytes(secrets.token_bytes(32)),
     }
+    helper_key = _key()
     helper_token, collector_token = secrets.token_urlsafe(32), secrets.token_urlsafe(32)
     return [
         LeaderFile(
@@ -149,8 +150,13 @@ def new_task(
             batch_reports=wanted,
             batch_seconds=seconds,
         ),
-        HelperFile(**shared, key=_key(), leader_token_hash=_hash(helper_token)),
-        ClientFile(task=task, question=mechanism),
+        HelperFile(**shared, key=helper_key, leader_token_hash=_hash(helper_token)),
+        ClientFile(
+            task=task,
+            question=mechanism,
+            # Janus makes its own keys.
+            helper_config=None if "helper" in janus else helper_key.config,
+        ),
         CollectorFile(task=task, question=mechanism, key=collector, token=collector_token),
     ]
 
