@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -36,6 +37,22 @@ def test_a_browser_that_lacks_something_asks_nothing(browser: Any, serve: Serve)
         assert said in page.locator("main").inner_text()
         assert page.get_by_role("button").count() == 0
         page.context.close()
+
+
+@pytest.mark.slow
+def test_a_clock_that_is_wrong_is_named(browser: Any, serve: Serve) -> None:
+    """The server never sends an expired plan, so the clock of the device may be at fault."""
+    end = datetime.now(timezone.utc).replace(microsecond=0) + timedelta(days=1)
+    server = serve(tn.DirectEncoding(1.0, LABELS), expires=end)
+    page = new_page(browser)
+    page.clock.set_fixed_time(end + timedelta(days=1))
+    page.goto(server.address)
+    page.get_by_text("If its date or time is wrong, correct it").wait_for()
+    assert page.get_by_role("button").count() == 0
+    page.clock.set_fixed_time(end - timedelta(hours=1))
+    page.reload()
+    page.get_by_role("button", name="Make my answer private").wait_for()
+    page.context.close()
 
 
 @pytest.mark.slow

@@ -263,7 +263,7 @@ class Page {
 
   static async open() {
     const response = await fetch("plan.json", { cache: "no-cache", credentials: "omit" });
-    if (response.status === 404) throw new TurnoutError("expired", await ended());
+    if (response.status === 404) throw new TurnoutError("ended", await ended());
     if (!response.ok) throw new TypeError(`the server answered ${response.status}`);
     const text = await response.text();
     const publicKey = fragment().get("key") ?? (main.dataset.publicKey || null);
@@ -545,6 +545,8 @@ const FOREIGN = "This question does not come from the people whom this page belo
 const PLAIN = {
   "no-webcrypto": "Open this page at an address that begins with https://, in a current browser. Only there can it make your answer private.",
   "no-randomness": "This browser cannot draw random numbers, so it cannot make your answer private. Use another browser.",
+  expired: "By the clock of this device, this question is closed. If its date or time is wrong, correct it and reload the page.",
+  serial: "This browser has already seen a newer question here. Do not answer this one, and tell the people who asked you.",
   unsigned: FOREIGN,
   signer: FOREIGN,
   signature: FOREIGN,
