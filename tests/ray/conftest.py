@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import os
 import warnings
@@ -18,20 +19,19 @@ import turnout
 collect_ignore_glob = [] if importlib.util.find_spec("ray") else ["test_*.py"]
 
 
-@pytest.fixture(scope="session")
-def ray() -> Iterator[Any]:
-    """Ray with three workers, and its module."""
-    package = str(Path(turnout.__file__).parents[1])
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
-        patch.setenv("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-        patch.setenv("PYTHONPATH", os.pathsep.join([package, os.environ.get("PYTHONPATH", "")]))
-        with warnings.catch_warnings():
-            # Ray leaves open what it gives to the processes that it starts.
-            warnings.simplefilter("ignore")
-            import ray
-            import ray.data
+#: Ray gives up parts of itself that are late; on a busy machine all are.
+PATIENT = {
+    "RAY_agent_register_timeout_ms": "600000",
+    "RAY_gcs_server_request_timeout_seconds": "600",
+    "RAY_health_check_timeout_ms": "600000",
+    "RAY_worker_register_timeout_seconds": "600",
+}
 
+
+def start(ray: Any) -> None:
+    """Start Ray, again if it was too slow: nobody can tell it to wait more than half a minute."""
+    for attempt in range(10):
+        try:
             ray.init(
                 address="local",
                 num_cpus=3,
@@ -39,6 +39,33 @@ def ray() -> Iterator[Any]:
                 log_to_driver=False,
                 object_store_memory=300 * 2**20,
             )
+        except Exception as error:
+            if attempt == 9 or "timed out during startup" not in str(error):
+                raise
+        else:
+            return
+        ray.shutdown()
+        # What is left of it warns when it is collected.
+        gc.collect()
+
+
+@pytest.fixture(scope="session")
+def ray() -> Iterator[Any]:
+    """Ray with three workers, and its module."""
+    package = str(Path(turnout.__file__).parents[1])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        patch.setenv("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+        for name, value in PATIENT.items():
+            patch.setenv(name, value)
+        patch.setenv("PYTHONPATH", os.pathsep.join([package, os.environ.get("PYTHONPATH", "")]))
+        with warnings.catch_warnings():
+            # Ray leaves open what it gives to the processes that it starts.
+            warnings.simplefilter("ignore")
+            import ray
+            import ray.data
+
+            start(ray)
             ray.data.DataContext.get_current().enable_progress_bars = False
         yield ray
         with warnings.catch_warnings():
