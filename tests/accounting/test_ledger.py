@@ -52,9 +52,9 @@ REPLACE: list[Mechanism] = [
     QUERY,
     CountSampling(0.3, 100),
     SkellamNoise(500.0),
-    Shuffled(tn.DirectEncoding(1.0, tn.Domain(["never", "once", "often"])), 100_000),
-    Shuffled(tn.DirectEncoding(1.0, 3), 100_000, tn.Bernoulli(0.5)),
-    Shuffled(VariationRatio(Fraction(3), Fraction(1, 3), Fraction(2)), 100_000),
+    Shuffled(tn.DirectEncoding(1.0, tn.Domain(["never", "once", "often"])), 1_000),
+    Shuffled(tn.DirectEncoding(1.0, 3), 1_000, tn.Bernoulli(0.5)),
+    Shuffled(VariationRatio(Fraction(3), Fraction(1, 3), Fraction(2)), 1_000),
 ]
 
 
