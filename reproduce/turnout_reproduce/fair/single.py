@@ -9,8 +9,9 @@ from typing import Final
 import numpy as np
 
 from turnout._types import Integers
-from turnout.accounting import CountSampling, GaussianMechanism, paper
+from turnout.accounting import CountSampling, GaussianMechanism, calibrate, paper
 from turnout.distributed import NoisyAggregation, SamplingAggregation
+from turnout.distributed.noise import NOISES
 from turnout.domain import Domain
 from turnout_reproduce.curves import Curve
 from turnout_reproduce.fair import claims
@@ -60,13 +61,14 @@ def _dpdg(items: int, users: int, epsilon: float, delta: float) -> float:
 def _equal(counts: Integers, epsilon: float) -> float:
     """Sum the variances of discrete Gaussian noise with the exact guarantee that DPDS has."""
     users, delta = int(counts.sum()), _dpds(counts, epsilon).accounting.delta(epsilon)
-    noise = NoisyAggregation(
-        Domain.from_integers(counts.size),
-        users,
-        noise="discrete_gaussian",
-        epsilon=epsilon,
-        delta=delta,
+    make = partial(
+        NoisyAggregation, Domain.from_integers(counts.size), users, noise="discrete_gaussian"
     )
+    # This delta may be above 1 over the users, at which no mechanism may aim.
+    noise = make(parameter=1.0)
+    parameter = NOISES[noise.noise].accounted
+    found = calibrate(noise.accounting, parameter, epsilon, delta, adjacency=noise.adjacency)
+    noise = make(parameter=float(found))
     return counts.size * noise.expected_error() ** 2
 
 
