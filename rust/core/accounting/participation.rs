@@ -242,7 +242,7 @@ impl PoissonSampling {
         }
         HockeyStick {
             // A product below the normal numbers may have been rounded down by half the least one.
-            delta: (inner.delta * rate * (1.0 + 2.0 * UNIT)).next_up(),
+            delta: (inner.delta * rate * (1.0 + 2.0 * UNIT)).next_up().min(1.0),
             p: inner.p * rate,
             q: inner.q * rate,
         }
@@ -315,6 +315,18 @@ mod tests {
             }
         }
         assert_eq!(PoissonSampling::new(0.0, 0.1, 1.0)?.remove(0.0), HockeyStick::NONE);
+        Ok(())
+    }
+
+    #[test]
+    fn delta_is_not_rounded_above_one() -> Result<()> {
+        let almost_always = 1.0_f64.next_down();
+        for sigma in [1e-300, 1e-8, 1e300] {
+            let round = PoissonSampling::new(almost_always, 1.0, sigma)?;
+            for side in [round.remove(0.0), round.add(0.0)] {
+                assert!(side.delta <= 1.0, "{sigma} {side:?}");
+            }
+        }
         Ok(())
     }
 
