@@ -11,11 +11,9 @@ import dataclasses
 import datetime
 import hashlib
 import importlib.util
-import io
 import itertools
 import json
 import runpy
-import zipfile
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -25,6 +23,8 @@ from tests.decoding import (
     FOLDER,
     Decoder,
     after_header,
+    archive_file,
+    array_file,
     binary,
     canonical,
     described,
@@ -247,20 +247,6 @@ def checkpoint() -> Decoder:
         in_a_file(lambda state, path: write_checkpoint(path, state), "npz"),
         sealed_again,
     )
-
-
-def array_file(array: Any) -> bytes:
-    file = io.BytesIO()
-    np.save(file, array)
-    return file.getvalue()
-
-
-def archive_file(members: Any) -> bytes:
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w") as archive:
-        for name, content in members.items():
-            archive.writestr(zipfile.ZipInfo(name), bytes(content))
-    return file.getvalue()
 
 
 def archived(data: bytes) -> object:

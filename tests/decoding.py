@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import atexit
 import hashlib
+import io
 import json
 import shutil
 import struct
 import tempfile
+import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -222,3 +224,17 @@ def binary(
     sealed: Callable[[bytes], bytes] = plain,
 ) -> Decoder:
     return Decoder(content, sealed, read, written, document=False)
+
+
+def array_file(array: Any) -> bytes:
+    file = io.BytesIO()
+    np.save(file, array)
+    return file.getvalue()
+
+
+def archive_file(members: Any) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(zipfile.ZipInfo(name), bytes(content))
+    return file.getvalue()

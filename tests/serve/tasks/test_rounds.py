@@ -9,7 +9,6 @@ from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
-import numpy as np
 import psycopg
 import pytest
 from tests.serve import databases
@@ -18,7 +17,6 @@ from tests.serve.tasks.rounds import HELPER, Round
 import turnout as tn
 from turnout import _core
 from turnout.serve.tasks import records
-from turnout.serve.tasks.client import Client
 from turnout.serve.tasks.collector import Collector
 from turnout.serve.tasks.peers import PeerRefusedError, PeerUnavailableError
 from turnout.serve.tasks.task import Noise
@@ -326,53 +324,6 @@ def test_reports_of_an_expired_task_are_refused(
     assert round_.upload([2]) == {"report_dropped": 1}
     # Nobody else can come: the batch waits no longer.
     assert round_.collect().sums == (1, 1, 0)
-
-
-def test_a_key_that_is_not_known_is_named(begin: Callable[..., Round]) -> None:
-    round_ = begin()
-    _, body = round_.reports([0])
-    other = (round_.leader_file.key.config_id + 1) % 256
-    round_.leader_file = dataclasses.replace(round_.leader_file, key=_core.HpkeKey.generate(other))
-    round_.start()
-    assert round_.errors(body) == ["outdated_config"]
-
-
-def test_a_client_takes_new_keys(begin: Callable[..., Round]) -> None:
-    round_ = begin()
-    client = Client(round_.client_file)
-    other = (round_.leader_file.key.config_id + 1) % 256
-    round_.leader_file = dataclasses.replace(round_.leader_file, key=_core.HpkeKey.generate(other))
-    round_.start()
-    assert client.upload(np.array(VOTES)) == {"accepted": 6}
-    assert round_.collect().sums == SUMS
-
-
-def test_a_client_uploads_while_the_helper_is_away(begin: Callable[..., Round]) -> None:
-    round_ = begin()
-    round_.before = lambda role, method, path: 503 if role == "helper" else None
-    assert round_.upload(VOTES) == {"accepted": 6}
-    # The helper comes back.
-    round_.before = lambda role, method, path: None
-    assert round_.collect().sums == SUMS
-
-
-def test_a_client_asks_the_helper_for_its_keys_if_it_can(begin: Callable[..., Round]) -> None:
-    round_ = begin()
-    other = _core.HpkeKey.generate((round_.helper_file.key.config_id + 1) % 256)
-    round_.helper_file = dataclasses.replace(round_.helper_file, key=other)
-    round_.start()
-    assert round_.upload(VOTES) == {"accepted": 6}
-    assert round_.collect().sums == SUMS
-
-
-def test_a_client_without_keys_of_a_helper_that_is_away_says_so(
-    begin: Callable[..., Round],
-) -> None:
-    round_ = begin(janus=("helper",))
-    assert round_.client_file.helper_config is None
-    round_.before = lambda role, method, path: 503 if role == "helper" else None
-    with pytest.raises(PeerUnavailableError, match="the helper at"):
-        round_.upload(VOTES)
 
 
 # Batches of times

@@ -34,6 +34,11 @@ def unfinished(roles: Mapping[Party, Participant]) -> set[Party]:
     return {party for party, role in roles.items() if role.state is not State.DONE}
 
 
+def stages(roles: Mapping[Party, Participant]) -> list[object]:
+    """Return where the roles are that can continue without the missing parties."""
+    return [role._stage for role in roles.values() if role._closes_again]
+
+
 def forget(roles: Iterable[Participant]) -> None:
     """Let unfinished roles forget their contents."""
     for role in roles:

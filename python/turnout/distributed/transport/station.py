@@ -24,7 +24,7 @@ from turnout.distributed.roles.base import Participant, State
 from turnout.distributed.transport.courier import Address, Courier, Undelivered
 from turnout.distributed.transport.deliveries import Deliveries
 from turnout.distributed.transport.frames import ACCEPTED, refused, wait_for
-from turnout.distributed.transport.hosted import forget, hosted, lost, unfinished
+from turnout.distributed.transport.hosted import forget, hosted, lost, stages, unfinished
 from turnout.distributed.transport.listener import Admission, Admits, Line, Listener
 from turnout.errors import MalformedMessageError, MissingPartyError, ProtocolError, TurnoutError
 
@@ -427,9 +427,8 @@ class Station:
         within
             The number of seconds after which the station gives up the round.
         step_within
-            The number of seconds after which a role continues without the parties that it waits
-            for, if it can, each time it waits: the reporting server holds another election. None
-            for a quarter of ``within``.
+            The number of seconds of each wait after which a role that can continues without the
+            missing parties (with another election). None for a quarter of ``within``.
 
         Raises
         ------
@@ -444,7 +443,7 @@ class Station:
             step = _arguments.seconds("step_within", step_within)
         while not (self._given_up or self._finished) and loop.time() < deadline:
             # Another election that begins meanwhile has all of the time.
-            begun, ends = self._steps, min(deadline, loop.time() + step)
+            begun, ends = stages(self._roles), min(deadline, loop.time() + step)
             await self._until(functools.partial(self._moved_on, begun), ends)
             if ends < deadline and not self._moved_on(begun):
                 self._go_on()
@@ -454,13 +453,8 @@ class Station:
         last = min(deadline, loop.time() + self._connect_within)
         await self._until(lambda: not self._deliveries.waiting, last)
 
-    @property
-    def _steps(self) -> list[object]:
-        """Where the roles are that can continue without the missing parties."""
-        return [role._stage for role in self._roles.values() if role._closes_again]
-
     def _moved_on(self, begun: list[object]) -> bool:
-        return self._given_up or self._finished or self._steps != begun
+        return self._given_up or self._finished or stages(self._roles) != begun
 
     def _go_on(self) -> None:
         """Continue without the missing parties, for roles that can."""
