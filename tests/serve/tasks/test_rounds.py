@@ -7,6 +7,7 @@ import secrets
 import time
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
+from types import SimpleNamespace
 from typing import Any
 
 import psycopg
@@ -311,6 +312,16 @@ def test_reports_out_of_time_are_refused(begin: Callable[..., Round]) -> None:
     now = int(time.time()) // 3600
     _, body = round_.reports([0, 0, 0, 0], times=[now - 5, now, now + 2, now + 9])
     assert round_.errors(body) == ["report_dropped", "report_too_early", "report_dropped"]
+
+
+def test_a_helper_whose_clock_is_behind_takes_what_the_leader_accepted(
+    begin: Callable[..., Round], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    round_ = begin(time_precision=3600)
+    assert round_.upload(VOTES) == {"accepted": 6}
+    behind = SimpleNamespace(time=lambda: time.time() - 3500)
+    monkeypatch.setattr("turnout.serve.tasks.helper.time", behind)
+    assert round_.collect().sums == SUMS
 
 
 def test_reports_of_an_expired_task_are_refused(

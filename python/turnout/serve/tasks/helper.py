@@ -28,6 +28,10 @@ ERRORS: Final = _core.DAP_REPORT_ERRORS
 #: Seconds that a clock of a client may be ahead.
 SKEW: Final = 300
 
+#: Seconds that the clock of a helper may be behind that of its leader, which checks the time of a
+#: report before it accepts it. What the helper refuses is lost.
+_LAG: Final = 3600
+
 #: The bytes of the ID of a job that is made of a request.
 _ID_BYTES: Final = 16
 
@@ -125,7 +129,7 @@ class Helper:
 
     def _verified(self, read: _core.AggregationJobInitReq) -> list[tuple[bytes, bytes] | int]:
         """Verify reports; return the output share and message of each, or why it is refused."""
-        latest = (time.time() + SKEW) / self.task.time_precision
+        latest = (time.time() + SKEW + _LAG) / self.task.time_precision
         first = oldest(self.task.time_precision)
         opened = read.open(self.task.dap, self.keys)
         results: list[tuple[bytes, bytes] | int] = [ERRORS["report_too_early"]] * len(opened)
