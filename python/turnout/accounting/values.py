@@ -238,8 +238,9 @@ def target_delta(value: Any, people: int = 1) -> float:
         raise _arguments.invalid("delta must be a number of at least 0 and below 1", value)
     if delta * people >= 1.0:
         raise InvalidValueError(
-            f"delta must be below 1 over the number of people, {1 / people:.3g}, got {delta!r}: to "
-            f"publish the answer of one of them takes no more. Pass much less: {people**-2:.0e}"
+            f"delta must be below 1 over the number of people, {1 / people:.3g}, got {delta!r}: "
+            "publishing one person's answer meets such a delta. Pass a much smaller one, such as "
+            f"{people**-2:.0e}"
         )
     return delta
 
