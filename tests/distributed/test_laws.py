@@ -292,7 +292,7 @@ def fixed_sets(harness: ModuleType, round_: td.Round, reporters: int) -> Any:
 
 
 def test_committees_that_could_collude_or_that_cannot_be_are_refused() -> None:
-    target = {"rate": 0.5, "epsilon": 1.0, "delta": 0.9}
+    target = {"rate": 0.5, "epsilon": 1.0, "delta": 0.009}
     make = partial(td.TwoStageSampling, domain=4, users=100, reported=2, floor=20, **target)
     make()
     for arguments, match in (
