@@ -427,8 +427,8 @@ class Station:
         within
             The number of seconds after which the station gives up the round.
         step_within
-            The number of seconds of each wait after which a role that can continues without the
-            missing parties (with another election). None for a quarter of ``within``.
+            The number of seconds after which a role, each time it waits, continues without missing
+            parties if it can, by another election. None for a quarter of ``within``.
 
         Raises
         ------
